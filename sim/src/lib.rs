@@ -1,1 +1,12 @@
-//! placeholder
+//! The simulated world: network, disk and clock on madsim's executor; nemesis, workloads, judgement and the run itself.
+
+#[cfg(not(madsim))]
+compile_error!(
+    "unset RUSTFLAGS and build from inside this repository: --cfg madsim comes from .cargo/config.toml"
+);
+
+pub mod judge;
+pub mod nemesis;
+pub mod runner;
+pub mod workload;
+pub mod world;

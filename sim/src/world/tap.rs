@@ -1,0 +1,42 @@
+//! What the simulated disk tells the judge: every change of every file, as it really is on the disk, whatever the
+//! broker believes.
+
+use acked_core::NodeId;
+
+/// One change, told synchronously when it happens. Paths are the node's own.
+#[derive(Debug)]
+pub enum DiskChange<'a> {
+    /// Bytes entered the page cache.
+    Written {
+        path: &'a str,
+        position: u64,
+        bytes: &'a [u8],
+    },
+    /// The file was cut or extended in the page cache.
+    Truncated {
+        path: &'a str,
+        size: u64,
+    },
+    Synced {
+        path: &'a str,
+    },
+    Removed {
+        path: &'a str,
+    },
+    Renamed {
+        from: &'a str,
+        to: &'a str,
+    },
+    /// The node lost power, or a disk fault hit: this is what the file holds from now on (`None`: its name is gone),
+    /// and the first byte position at which that differs from what the page cache held (`None`: nothing differs).
+    Replaced {
+        path: &'a str,
+        content: Option<&'a [u8]>,
+        first_difference: Option<u64>,
+    },
+}
+
+/// Receives every change of every node's disk.
+pub trait DiskTap: Send + Sync {
+    fn changed(&self, node: NodeId, change: &DiskChange<'_>);
+}
