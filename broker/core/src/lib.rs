@@ -13,4 +13,4 @@ pub mod types;
 
 pub use observation::{Observation, Observer};
 pub use rules::Rules;
-pub use types::{NodeId, Output, Time, TopicPartition};
+pub use types::{NodeId, Output, PeerError, RequestId, Time, TopicPartition};

@@ -32,6 +32,28 @@ pub struct TopicPartition {
     pub index: i32,
 }
 
+/// A request that a node received and still owes an answer (or a decision not to answer). The shell gives the
+/// number; no two requests of one incarnation share it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// Why no answer came back for a request that was sent to another node. The request may have taken effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PeerError {
+    /// The connection could not be made.
+    #[error("connect to peer")]
+    Unreachable,
+    /// The connection ended before the answer came.
+    #[error("read answer: connection closed")]
+    Disconnected,
+    /// The shell waited `request.timeout.ms` in vain.
+    #[error("read answer: timed out")]
+    TimedOut,
+    /// The answer's bytes do not decode.
+    #[error("decode answer")]
+    Malformed,
+}
+
 /// What one call of a machine produced, in program order. The shell drains both after every call: observations
 /// to the observer first, then it carries the effects out.
 #[derive(Debug)]
