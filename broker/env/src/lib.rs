@@ -1,6 +1,9 @@
 //! Everything outside a node: network, disk, clocks, timers, tasks and randomness. The broker and the clients are
 //! generic over [`Env`]; `TokioEnv` is the real world, `SimEnv` (in `sim`) the simulated one. Knows no Kafka.
 
+pub mod deadline;
+pub mod frame;
+
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
