@@ -1,5 +1,6 @@
 //! The pure decisions of brokers, controllers and clients: no async, no clocks, no files, no sockets.
 
+pub mod client;
 pub mod consumer;
 pub mod controller;
 pub mod log;

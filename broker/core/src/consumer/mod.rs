@@ -1,1 +1,5 @@
-//! placeholder
+//! The consumer of assigned partitions.
+
+mod polled;
+
+pub use polled::{ConsumedRecord, Event, Polled, Start};

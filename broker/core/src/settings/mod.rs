@@ -5,6 +5,7 @@
 //!                                   │
 //!                                   ├──> producer.rs: ProducerSettings
 //!                                   ├──> consumer.rs: ConsumerSettings
+//!                                   ├──> admin.rs:    AdminSettings
 //!                                   ├──> broker.rs:   BrokerSettings
 //!                                   └──> topic.rs:    TopicSettings (falls back to the broker's synonyms)
 //! ```
@@ -15,6 +16,7 @@
 //! - `store`: the texts that were given; refuses unknown names and bad values, notes what has no effect.
 //! - the typed views: what the machines are built from.
 
+mod admin;
 mod broker;
 mod consumer;
 mod definition;
@@ -24,6 +26,7 @@ mod store;
 mod table;
 mod topic;
 
+pub use admin::AdminSettings;
 pub use broker::BrokerSettings;
 pub use consumer::{ConsumerSettings, IsolationLevel, OffsetReset};
 pub use definition::{Definition, Kind, Scope};

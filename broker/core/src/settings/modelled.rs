@@ -41,6 +41,17 @@ const CONSUMER: &[&str] = &[
     "socket.connection.setup.timeout.ms",
 ];
 
+const ADMIN: &[&str] = &[
+    "default.api.timeout.ms",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "request.timeout.ms",
+    "retries",
+    "retry.backoff.max.ms",
+    "retry.backoff.ms",
+    "socket.connection.setup.timeout.ms",
+];
+
 const BROKER: &[&str] = &[
     "broker.heartbeat.interval.ms",
     "broker.session.timeout.ms",
@@ -90,7 +101,8 @@ pub fn modelled_names(scope: Scope) -> &'static [&'static str] {
         Scope::Consumer => CONSUMER,
         Scope::Broker => BROKER,
         Scope::Topic => TOPIC,
-        Scope::Admin | Scope::Group => &[],
+        Scope::Admin => ADMIN,
+        Scope::Group => &[],
     }
 }
 
@@ -102,8 +114,8 @@ pub fn is_modelled(scope: Scope, name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::settings::{
-        BrokerSettings, ConsumerSettings, DEFINITIONS, Definition, Kind, ProducerSettings, Settings,
-        TopicSettings,
+        AdminSettings, BrokerSettings, ConsumerSettings, DEFINITIONS, Definition, Kind, ProducerSettings,
+        Settings, TopicSettings,
     };
 
     #[test]
@@ -137,7 +149,8 @@ mod tests {
             Scope::Topic => {
                 format!("{:?}", TopicSettings::new(settings, &Settings::default_for(Scope::Broker)))
             }
-            Scope::Admin | Scope::Group => String::new(),
+            Scope::Admin => format!("{:?}", AdminSettings::new(settings)),
+            Scope::Group => String::new(),
         }
     }
 

@@ -1,0 +1,58 @@
+//! What a poll gives to the application.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// Where to start reading a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The first retained offset.
+    Earliest,
+    /// The high watermark at the moment of asking.
+    Latest,
+    /// This offset. `leader_epoch` is that of the record before it, when known.
+    At { offset: i64, leader_epoch: Option<i32> },
+}
+
+/// One record that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsumedRecord {
+    pub topic: Arc<str>,
+    pub partition: i32,
+    pub offset: i64,
+    /// Of the batch it came in.
+    pub leader_epoch: i32,
+    /// Milliseconds since 1970.
+    pub timestamp_ms: i64,
+    pub key: Option<Bytes>,
+    pub value: Option<Bytes>,
+}
+
+/// Something that the application must know besides records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The log that was read up to `offset` (of `leader_epoch`) is gone from `end_offset` on: what was read between is no longer there. Reading
+    /// goes on at `resumes_at`, or waits for a seek when `None` (`auto.offset.reset=none`).
+    Truncated {
+        topic: Arc<str>,
+        partition: i32,
+        offset: i64,
+        leader_epoch: i32,
+        end_offset: i64,
+        resumes_at: Option<i64>,
+    },
+    /// The leader has no record at `offset`: it is below its first or above its last. Reading goes on where
+    /// `auto.offset.reset` says, or waits for a seek when `resets` is false.
+    OutOfRange { topic: Arc<str>, partition: i32, offset: i64, resets: bool },
+    /// The partition cannot be read; `code` is Kafka's. Reading waits for a seek when `halted`, and is tried again
+    /// otherwise.
+    Failed { topic: Arc<str>, partition: i32, code: i16, halted: bool },
+}
+
+/// What one poll returned. Records of one partition are in offset order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Polled {
+    pub records: Vec<ConsumedRecord>,
+    pub events: Vec<Event>,
+}
