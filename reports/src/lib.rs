@@ -1,1 +1,9 @@
-//! placeholder
+//! Histories of client operations, verdicts on them, and the serialisable result of a run. Knows no simulator and no
+//! broker: everything here also works on a history recorded elsewhere.
+
+pub mod anomalies;
+pub mod history;
+pub mod result;
+
+pub use history::{History, Key, Operation};
+pub use result::{CampaignSummary, Contract, Finding, Outcome, SeedResult, Verdict};

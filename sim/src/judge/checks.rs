@@ -1,0 +1,308 @@
+//! The registry of what the judge checks: identifiers, names, and which checks a run has switched on. The one list
+//! that `acked list invariants` prints.
+
+/// What one check looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Clients and logs only: what could be checked on a real cluster.
+    BlackBox,
+    /// The machines' observations too.
+    WhiteBox,
+}
+
+/// An invariant or anomaly, named as in every report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Check {
+    L1,
+    L2,
+    L5,
+    L7,
+    Q1,
+    Q2,
+    S1,
+    S11,
+    S12,
+    S14,
+    S16,
+    S19,
+    S2,
+    S22,
+    S3,
+    S4,
+    S7,
+    S9,
+    V1,
+    V13,
+    V17,
+    V2,
+    V3,
+    V4,
+}
+
+/// One row of the registry.
+#[derive(Clone, Copy, Debug)]
+pub struct Invariant {
+    pub check: Check,
+    pub id: &'static str,
+    pub name: &'static str,
+    pub view: View,
+    /// One sentence: what must hold.
+    pub text: &'static str,
+}
+
+const fn row(
+    check: Check,
+    id: &'static str,
+    name: &'static str,
+    view: View,
+    text: &'static str,
+) -> Invariant {
+    Invariant { check, id, name, view, text }
+}
+
+/// Every check, sorted by identifier.
+pub static INVARIANTS: &[Invariant] = &[
+    row(
+        Check::L1,
+        "L1",
+        "leader exists",
+        View::BlackBox,
+        "a partition with an electable replica has a leader once faults are healed",
+    ),
+    row(
+        Check::L2,
+        "L2",
+        "writes resume",
+        View::BlackBox,
+        "with enough replicas alive an acks=all write succeeds once faults are healed",
+    ),
+    row(
+        Check::L5,
+        "L5",
+        "operations terminate",
+        View::BlackBox,
+        "every client call ends within its own time-out",
+    ),
+    row(
+        Check::L7,
+        "L7",
+        "quorum elects",
+        View::WhiteBox,
+        "a majority of controllers elects a leader once faults are healed",
+    ),
+    row(Check::Q1, "Q1", "election safety", View::WhiteBox, "at most one quorum leader in an epoch"),
+    row(
+        Check::Q2,
+        "Q2",
+        "vote durability",
+        View::WhiteBox,
+        "a voter votes for at most one candidate in an epoch, also across restarts",
+    ),
+    row(
+        Check::S1,
+        "S1",
+        "committed durability",
+        View::BlackBox,
+        "a committed record is in the log of the final leader and is read back from it",
+    ),
+    row(
+        Check::S11,
+        "S11",
+        "one leader per epoch",
+        View::WhiteBox,
+        "at most one broker appends as leader in a leader epoch",
+    ),
+    row(
+        Check::S12,
+        "S12",
+        "stale leader is harmless",
+        View::WhiteBox,
+        "a deposed leader commits or acknowledges only what every electable replica holds",
+    ),
+    row(
+        Check::S14,
+        "S14",
+        "truncation safety",
+        View::WhiteBox,
+        "an electable replica does not discard a committed record",
+    ),
+    row(
+        Check::S16,
+        "S16",
+        "no fabricated records",
+        View::BlackBox,
+        "every record in a log was sent by some client, with the same content",
+    ),
+    row(
+        Check::S19,
+        "S19",
+        "idempotence",
+        View::WhiteBox,
+        "a producer's sequence number is committed at most once in a partition",
+    ),
+    row(
+        Check::S2,
+        "S2",
+        "ack implies commit",
+        View::WhiteBox,
+        "an acks=all success is sent only for a committed record, with enough replicas in sync",
+    ),
+    row(
+        Check::S22,
+        "S22",
+        "unclean election accounting",
+        View::WhiteBox,
+        "an unclean election happens only if allowed, and while no electable replica is acceptable",
+    ),
+    row(
+        Check::S3,
+        "S3",
+        "acks=1 contract",
+        View::WhiteBox,
+        "an acks=1 success is sent only for a record in the log of a broker that believes itself leader",
+    ),
+    row(Check::S4, "S4", "offset uniqueness", View::WhiteBox, "an offset has one committed content for ever"),
+    row(
+        Check::S7,
+        "S7",
+        "watermark bound",
+        View::WhiteBox,
+        "the high watermark passes a record only when every member of the maximal in-sync set holds it",
+    ),
+    row(
+        Check::S9,
+        "S9",
+        "leader completeness",
+        View::WhiteBox,
+        "a leader that acts holds every committed record that was not licensed away",
+    ),
+    row(
+        Check::V1,
+        "V1",
+        "lost write",
+        View::BlackBox,
+        "an acknowledged record is read by whoever reads past its offset",
+    ),
+    row(
+        Check::V13,
+        "V13",
+        "nonmonotonic send",
+        View::BlackBox,
+        "a producer's later success has the higher offset",
+    ),
+    row(
+        Check::V17,
+        "V17",
+        "phantom value",
+        View::BlackBox,
+        "only what was sent is read, in its partition, and what was read stays",
+    ),
+    row(
+        Check::V2,
+        "V2",
+        "unseen",
+        View::BlackBox,
+        "an acknowledged record that nobody reached is counted, and resolved against the logs",
+    ),
+    row(Check::V3, "V3", "duplicate", View::BlackBox, "a record of an idempotent producer has one offset"),
+    row(Check::V4, "V4", "inconsistent offsets", View::BlackBox, "an offset shows one content to everyone"),
+];
+
+impl Check {
+    /// Its row of the registry.
+    pub fn invariant(self) -> &'static Invariant {
+        let row = &INVARIANTS[self as usize];
+        assert!(row.check == self, "the registry is in the order of the enum");
+        row
+    }
+
+    /// The identifier used in code, reports and scenarios.
+    pub fn id(self) -> &'static str {
+        self.invariant().id
+    }
+
+    /// The check with this identifier.
+    pub fn from_id(id: &str) -> Option<Check> {
+        INVARIANTS.iter().find(|row| row.id == id).map(|row| row.check)
+    }
+}
+
+/// The checks that are switched on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks(u32);
+
+impl Checks {
+    pub const ALL: Checks = Checks((1 << INVARIANTS.len()) - 1);
+    pub const NONE: Checks = Checks(0);
+
+    /// Only those that see clients and logs: what may kill a mutation.
+    pub fn black_box() -> Checks {
+        INVARIANTS
+            .iter()
+            .filter(|row| row.view == View::BlackBox)
+            .fold(Checks::NONE, |checks, row| checks.with(row.check))
+    }
+
+    #[must_use]
+    pub fn with(self, check: Check) -> Checks {
+        Checks(self.0 | 1 << check as u32)
+    }
+
+    #[must_use]
+    pub fn without(self, check: Check) -> Checks {
+        Checks(self.0 & !(1 << check as u32))
+    }
+
+    pub fn has(self, check: Check) -> bool {
+        self.0 & (1 << check as u32) != 0
+    }
+}
+
+/// Comparisons made by each check: one that compared nothing is visible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comparisons([u64; INVARIANTS.len()]);
+
+impl Default for Comparisons {
+    fn default() -> Self {
+        Comparisons([0; INVARIANTS.len()])
+    }
+}
+
+impl Comparisons {
+    pub fn add(&mut self, check: Check, count: u64) {
+        self.0[check as usize] += count;
+    }
+
+    pub fn of(&self, check: Check) -> u64 {
+        self.0[check as usize]
+    }
+
+    /// Identifier and count of every check, in the order of the registry.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        INVARIANTS.iter().map(|row| (row.id, self.0[row.check as usize]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registry_is_sorted_and_in_the_order_of_the_enum() {
+        assert!(INVARIANTS.is_sorted_by(|left, right| left.id < right.id));
+        for (position, row) in INVARIANTS.iter().enumerate() {
+            assert_eq!(row.check as usize, position);
+            assert_eq!(Check::from_id(row.id), Some(row.check));
+            assert_eq!(format!("{:?}", row.check), row.id);
+        }
+    }
+
+    #[test]
+    fn checks_are_switched_one_by_one() {
+        let checks = Checks::ALL.without(Check::S9);
+        assert!(!checks.has(Check::S9) && checks.has(Check::S7));
+        assert_eq!(checks.with(Check::S9), Checks::ALL);
+        assert!(Checks::black_box().has(Check::V1) && !Checks::black_box().has(Check::S2));
+    }
+}
