@@ -1,10 +1,29 @@
-//! Client-visible wrongs, by Jepsen's names: each a pure function over a history. A licence (what the faults that
-//! fired were allowed to destroy) comes in as a predicate on keys.
+//! Client-visible wrongs, by Jepsen's names: each a pure function over a history and the licences of its run, in
+//! n log n time. Sends and reads are all they see. What the faults that fired were allowed to destroy comes in as
+//! plain keys.
 
-use crate::history::Key;
+mod duplicate;
+mod inconsistent_offsets;
+mod lost_write;
+mod nonmonotonic_send;
+mod phantom;
+mod seen;
+mod unseen;
+
+use std::collections::BTreeSet;
+
+use crate::history::{History, Key, Partition};
 use crate::result::{Contract, Outcome};
 
-/// One anomaly: the same cause on one partition is reported once, with a count.
+pub use duplicate::duplicate;
+pub use inconsistent_offsets::inconsistent_offsets;
+pub use lost_write::lost_write;
+pub use nonmonotonic_send::nonmonotonic_send;
+pub use phantom::phantom;
+pub use seen::Seen;
+pub use unseen::{Unseen, unseen};
+
+/// One wrong; the same wrong on one partition is reported once, with a count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anomaly {
     /// `V1`, `V3`, …
@@ -13,8 +32,8 @@ pub struct Anomaly {
     pub contract: Contract,
     /// The first record concerned.
     pub first: Key,
-    /// The last offset concerned.
-    pub last_offset: i64,
+    /// The lowest and highest offset concerned, both inclusive.
+    pub offsets: (i64, i64),
     pub count: u64,
     pub text: String,
 }
@@ -22,6 +41,87 @@ pub struct Anomaly {
 /// What one check found and how many comparisons it made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
+    /// By kind and partition, in the order of first occurrence.
     pub anomalies: Vec<Anomaly>,
     pub comparisons: u64,
 }
+
+impl Report {
+    /// Adds one occurrence. The text is only made for the first of its kind on a partition.
+    fn add(&mut self, invariant: &'static str, outcome: Outcome, key: Key, text: impl FnOnce() -> String) {
+        let known = self.anomalies.iter_mut().find(|anomaly| {
+            anomaly.invariant == invariant
+                && anomaly.outcome == outcome
+                && anomaly.first.partition == key.partition
+        });
+        match known {
+            Some(anomaly) => {
+                anomaly.count += 1;
+                anomaly.offsets = (anomaly.offsets.0.min(key.offset), anomaly.offsets.1.max(key.offset));
+            }
+            None => self.anomalies.push(Anomaly {
+                invariant,
+                outcome,
+                contract: Contract::Broken,
+                first: key,
+                offsets: (key.offset, key.offset),
+                count: 1,
+                text: text(),
+            }),
+        }
+    }
+}
+
+/// The keys whose loss was permitted. A licence is for a key, never for an offset: another record at the same
+/// offset is not covered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Licences {
+    keys: BTreeSet<Key>,
+    lapsed: BTreeSet<(Partition, u64)>,
+}
+
+impl Licences {
+    /// Nothing is permitted.
+    pub fn none() -> Licences {
+        Licences::default()
+    }
+
+    pub fn new(keys: impl IntoIterator<Item = Key>) -> Licences {
+        let keys: BTreeSet<Key> = keys.into_iter().collect();
+        let lapsed = keys.iter().map(|key| (key.partition, key.content)).collect();
+        Licences { keys, lapsed }
+    }
+
+    /// The loss of exactly this record was permitted.
+    pub fn cover(&self, key: &Key) -> bool {
+        self.keys.contains(key)
+    }
+
+    /// A copy of this content was licensed away, so it may legally be written again.
+    fn lapsed(&self, partition: Partition, content: u64) -> bool {
+        self.lapsed.contains(&(partition, content))
+    }
+
+    /// Some key with an offset in `from..=to` was licensed away.
+    fn touch(&self, partition: Partition, from: i64, to: i64) -> bool {
+        assert!(from <= to, "a range of offsets has its ends in order");
+        let first = Key { partition, offset: from, content: 0 };
+        let last = Key { partition, offset: to, content: u64::MAX };
+        self.keys.range(first..=last).next().is_some()
+    }
+}
+
+/// Every anomaly of a history, in the order V1, V3, V4, V13, V17.
+pub fn all(history: &History, licences: &Licences) -> Vec<(&'static str, Report)> {
+    let seen = Seen::of(history);
+    vec![
+        ("V1", lost_write(history, &seen, licences)),
+        ("V3", duplicate(history, &seen, licences)),
+        ("V4", inconsistent_offsets(history, &seen, licences)),
+        ("V13", nonmonotonic_send(history, licences)),
+        ("V17", phantom(history, &seen, licences)),
+    ]
+}
+
+#[cfg(test)]
+mod tests;
