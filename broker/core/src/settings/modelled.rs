@@ -136,7 +136,7 @@ mod tests {
         for definition in DEFINITIONS.iter().filter(|row| row.modelled()) {
             let before = view(&Settings::default_for(definition.scope));
             let mut settings = Settings::default_for(definition.scope);
-            settings.set(definition.name, &other_value(definition)).expect("the value is in range");
+            let _ = settings.set(definition.name, &other_value(definition)).expect("the value is in range");
             assert_ne!(view(&settings), before, "{} {}", definition.scope, definition.name);
         }
     }
