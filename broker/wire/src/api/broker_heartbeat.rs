@@ -1,0 +1,26 @@
+//! BrokerHeartbeat (key 63): a registered broker stays alive, asks to be unfenced or to shut down (KIP-631).
+
+use crate::Uuid;
+use crate::schema::messages;
+
+messages! {
+    /// Says how far a broker is and what it wants.
+    pub struct BrokerHeartbeatRequest [versions 0..=2, flexible 0..] {
+        broker_id: i32 [0..],
+        broker_epoch: i64 [0.., default = -1],
+        current_metadata_offset: i64 [0..],
+        want_fence: bool [0..],
+        want_shut_down: bool [0..],
+        offline_log_dirs: Vec<Uuid> [1.., tag 0],
+        cordoned_log_dirs: Option<Vec<Uuid>> [2.., nullable 2.., tag 1],
+    }
+
+    /// Answer to [`BrokerHeartbeatRequest`].
+    pub struct BrokerHeartbeatResponse [versions 0..=2, flexible 0..] {
+        throttle_time_ms: i32 [0..],
+        error_code: i16 [0..],
+        is_caught_up: bool [0..],
+        is_fenced: bool [0.., default = true],
+        should_shut_down: bool [0..],
+    }
+}
