@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Scope, SettingError, Settings};
+use super::{Scope, SettingError, Settings, TimestampType};
 
 /// The settings of a broker and of a controller, named as Kafka names them. The per-topic ones among them are only
 /// defaults: [`super::TopicSettings`] says what is in force for a topic.
@@ -46,6 +46,7 @@ pub struct BrokerSettings {
     pub log_flush_offset_checkpoint_interval: Duration,
     pub log_message_timestamp_after_max: Duration,
     pub log_message_timestamp_before_max: Duration,
+    pub log_message_timestamp_type: TimestampType,
     /// Bytes of the largest batch.
     pub message_max_bytes: i32,
     pub producer_id_expiration: Duration,
@@ -97,6 +98,7 @@ impl BrokerSettings {
                 .duration("log.flush.offset.checkpoint.interval.ms"),
             log_message_timestamp_after_max: settings.duration("log.message.timestamp.after.max.ms"),
             log_message_timestamp_before_max: settings.duration("log.message.timestamp.before.max.ms"),
+            log_message_timestamp_type: TimestampType::named(settings.text("log.message.timestamp.type")),
             message_max_bytes: settings.number("message.max.bytes"),
             producer_id_expiration: settings.duration("producer.id.expiration.ms"),
             fetch_max_bytes: settings.number("fetch.max.bytes"),

@@ -68,6 +68,7 @@ const BROKER: &[&str] = &[
     "log.flush.offset.checkpoint.interval.ms",
     "log.message.timestamp.after.max.ms",
     "log.message.timestamp.before.max.ms",
+    "log.message.timestamp.type",
     "message.max.bytes",
     "min.insync.replicas",
     "num.partitions",
@@ -90,6 +91,7 @@ const TOPIC: &[&str] = &[
     "max.message.bytes",
     "message.timestamp.after.max.ms",
     "message.timestamp.before.max.ms",
+    "message.timestamp.type",
     "min.insync.replicas",
     "unclean.leader.election.enable",
 ];
@@ -162,6 +164,7 @@ mod tests {
                 0..=2 => "3".to_string(),
                 number => (number - 1).to_string(),
             },
+            _ if definition.name.ends_with("timestamp.type") => "LogAppendTime".to_string(),
             _ if definition.name == "acks" => "1".to_string(),
             _ if definition.name == "isolation.level" => "read_committed".to_string(),
             _ if definition.name == "auto.offset.reset" => "earliest".to_string(),

@@ -5,14 +5,30 @@ use std::time::Duration;
 use super::{Scope, Settings};
 
 /// A topic's setting and the broker setting that gives its default.
-const SYNONYMS: [(&str, &str); 6] = [
+const SYNONYMS: [(&str, &str); 7] = [
     ("flush.messages", "log.flush.interval.messages"),
     ("max.message.bytes", "message.max.bytes"),
     ("message.timestamp.after.max.ms", "log.message.timestamp.after.max.ms"),
     ("message.timestamp.before.max.ms", "log.message.timestamp.before.max.ms"),
+    ("message.timestamp.type", "log.message.timestamp.type"),
     ("min.insync.replicas", "min.insync.replicas"),
     ("unclean.leader.election.enable", "unclean.leader.election.enable"),
 ];
+
+/// `message.timestamp.type`: who sets the time of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimestampType {
+    /// The producer.
+    CreateTime,
+    /// The leader, when it appends.
+    LogAppendTime,
+}
+
+impl TimestampType {
+    pub(super) fn named(name: &str) -> TimestampType {
+        if name == "LogAppendTime" { TimestampType::LogAppendTime } else { TimestampType::CreateTime }
+    }
+}
 
 /// A topic's settings, named as Kafka names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +41,7 @@ pub struct TopicSettings {
     pub message_timestamp_after_max: Duration,
     /// How far a record's timestamp may lie in the broker's past.
     pub message_timestamp_before_max: Duration,
+    pub message_timestamp_type: TimestampType,
     pub min_insync_replicas: i32,
     pub unclean_leader_election_enable: bool,
 }
@@ -50,6 +67,7 @@ impl TopicSettings {
             max_message_bytes: merged.number("max.message.bytes"),
             message_timestamp_after_max: merged.duration("message.timestamp.after.max.ms"),
             message_timestamp_before_max: merged.duration("message.timestamp.before.max.ms"),
+            message_timestamp_type: TimestampType::named(merged.text("message.timestamp.type")),
             min_insync_replicas: merged.number("min.insync.replicas"),
             unclean_leader_election_enable: merged.boolean("unclean.leader.election.enable"),
         }
