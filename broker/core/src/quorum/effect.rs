@@ -77,11 +77,10 @@ pub struct CommittedBatch {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuorumFault {
     /// The leader's log diverges from this node's below the high watermark: a committed record would be cut.
-    #[error("truncate metadata log to {to}: leader {leader} of epoch {epoch} diverges below high watermark {high_watermark}")]
+    #[error(
+        "truncate metadata log to {to}: leader {leader} of epoch {epoch} diverges below high watermark {high_watermark}"
+    )]
     DivergesBelowHighWatermark { epoch: i32, leader: NodeId, to: i64, high_watermark: i64 },
-    /// Committed records do not decode as a record batch, though their checksum was right.
-    #[error("read committed metadata batch at offset {base_offset}")]
-    UnreadableBatch { base_offset: i64 },
 }
 
 /// The proposal was not taken: this node does not lead (or may not propose yet).

@@ -69,7 +69,8 @@ pub fn at_start(
         (Some(leader), _) if leader != node => StartRole::Follower { leader },
         _ => StartRole::Unattached,
     };
-    (found, role)
+    let leader = found.leader.filter(|_| role != StartRole::Unattached);
+    (QuorumState { leader, ..found }, role)
 }
 
 #[cfg(test)]

@@ -15,9 +15,34 @@
 //!
 //! Nothing leaves a node before the state it speaks of is durable: while a `SaveState` is outstanding, messages and
 //! log writes queue behind it in order.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `config` | settings |
+//! | `effect` | inputs, effects, what can go wrong |
+//! | `election_state` | what outlasts a restart, and the role a node comes back in |
+//! | `role` | the roles, and who grants votes |
+//! | `machine` | the node: inputs, moving between roles, deadlines |
+//! | `voting`, `leading`, `following` | what the roles decide |
+//! | `metadata_log` | the log in memory, recovery of its file |
+//! | `messages` | wire messages in the machine's words |
+//! | `outbox` | nothing leaves before the state it depends on is durable |
 
 mod config;
+mod effect;
 mod election_state;
+mod following;
+mod leading;
+mod machine;
+mod messages;
+mod metadata_log;
+mod outbox;
+mod role;
+mod voting;
 
 pub use config::{FETCH_MAX_BYTES, FETCH_WAIT_MAX, QuorumConfig, VoterEndpoint};
+pub use effect::{CommittedBatch, NotLeader, QuorumEffect, QuorumFault, QuorumInput};
 pub use election_state::{QuorumState, ReplicaKey, StartRole, at_start};
+pub use machine::Quorum;
+pub use messages::METADATA_TOPIC;
+pub use metadata_log::{InvalidBatch, LogDamage, RecoveredLog, recover_log};

@@ -1,0 +1,366 @@
+//! The metadata log in memory: whole batches, where they lie in the file, which of them are synced. Decides where two
+//! logs part (KIP-595, KIP-101) and what is kept of a file after a crash. Does no I/O and knows no high watermark.
+
+use std::collections::VecDeque;
+
+use acked_wire::batch::{BatchError, BatchView, HEADER_SIZE, parse_header};
+use bytes::{Bytes, BytesMut};
+
+use super::effect::CommittedBatch;
+
+/// One batch: its bytes, exactly as in the file, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StoredBatch {
+    pub base_offset: i64,
+    /// Inclusive.
+    pub last_offset: i64,
+    pub epoch: i32,
+    /// Of its first byte in the file.
+    pub position: u64,
+    pub bytes: Bytes,
+}
+
+impl StoredBatch {
+    /// The batch as the state machine sees it: control records are left out, their offsets count.
+    pub fn committed(&self) -> CommittedBatch {
+        let header = parse_header(&self.bytes).expect("a batch is parsed before it is stored");
+        let records = if header.is_control() { Vec::new() } else { self.values() };
+        CommittedBatch {
+            base_offset: self.base_offset,
+            last_offset: self.last_offset,
+            epoch: self.epoch,
+            timestamp_ms: header.max_timestamp,
+            records,
+        }
+    }
+
+    fn values(&self) -> Vec<Bytes> {
+        let view = BatchView::only(&self.bytes).expect("a batch is checked before it is stored");
+        let records = view.records().expect("a batch is checked before it is stored");
+        records
+            .map(|record| record.expect("records are read before a batch is stored").value)
+            .map(|value| value.map_or_else(Bytes::new, |value| self.bytes.slice_ref(value)))
+            .collect()
+    }
+}
+
+/// An append or a cut that the disk has not confirmed yet.
+#[derive(Debug)]
+struct OutstandingWrite {
+    write: u64,
+    /// How much of the present log is synced once it is.
+    synced_end: i64,
+}
+
+/// Bytes to be written, as an effect says it.
+#[derive(Debug)]
+pub(super) struct Append {
+    pub write: u64,
+    pub position: u64,
+    pub bytes: Bytes,
+}
+
+/// The log. It begins at offset 0: there are no snapshots.
+#[derive(Debug, Default)]
+pub(super) struct MetadataLog {
+    batches: Vec<StoredBatch>,
+    /// `(epoch, first offset)`, both ascending.
+    epochs: Vec<(i32, i64)>,
+    synced_end: i64,
+    outstanding: VecDeque<OutstandingWrite>,
+    last_write: u64,
+}
+
+impl MetadataLog {
+    /// A log that was recovered from disk: all of it counts as synced.
+    pub fn recovered(recovered: RecoveredLog) -> MetadataLog {
+        let mut log = MetadataLog::default();
+        for batch in recovered.batches {
+            log.push(batch);
+        }
+        log.synced_end = log.end_offset();
+        log
+    }
+
+    /// The next offset to write, synced or not.
+    pub fn end_offset(&self) -> i64 {
+        self.batches.last().map_or(0, |batch| batch.last_offset + 1)
+    }
+
+    /// Everything below is synced.
+    pub fn synced_end(&self) -> i64 {
+        self.synced_end
+    }
+
+    /// Whether the file holds exactly this log, synced.
+    pub fn is_synced(&self) -> bool {
+        self.outstanding.is_empty()
+    }
+
+    /// Bytes of the file once every write is done.
+    pub fn size(&self) -> u64 {
+        self.batches.last().map_or(0, |batch| batch.position + batch.bytes.len() as u64)
+    }
+
+    /// Epoch of the last batch; 0 for an empty log, as Kafka's raft says it.
+    pub fn last_epoch(&self) -> i32 {
+        self.epochs.last().map_or(0, |(epoch, _)| *epoch)
+    }
+
+    /// Whether a log that ends at `(last_epoch, end_offset)` is not behind this one.
+    pub fn is_caught_up(&self, last_epoch: i32, end_offset: i64) -> bool {
+        (last_epoch, end_offset) >= (self.last_epoch(), self.end_offset())
+    }
+
+    /// The largest epoch not above `epoch` and its (exclusive) end; `(epoch, 0)` when every epoch is above.
+    pub fn end_offset_for_epoch(&self, epoch: i32) -> (i32, i64) {
+        let next = self.epochs.partition_point(|(known, _)| *known <= epoch);
+        let end = self.epochs.get(next).map_or(self.end_offset(), |(_, start)| *start);
+        match next.checked_sub(1) {
+            Some(index) => (self.epochs[index].0, end),
+            None => (epoch, 0),
+        }
+    }
+
+    /// `None` when a log that ends at `offset` with `last_epoch` is a prefix of this one; otherwise where to cut, as
+    /// `(epoch, end offset)`.
+    pub fn divergence(&self, offset: i64, last_epoch: i32) -> Option<(i32, i64)> {
+        if offset == 0 && last_epoch == 0 {
+            return None;
+        }
+        let (epoch, end) = self.end_offset_for_epoch(last_epoch);
+        (epoch != last_epoch || end < offset).then_some((epoch, end))
+    }
+
+    /// Where this log is cut when its leader says that they part at `end_offset` of `epoch`.
+    pub fn truncation_point(&self, epoch: i32, end_offset: i64) -> i64 {
+        let (own_epoch, own_end) = self.end_offset_for_epoch(epoch);
+        if own_epoch == epoch { own_end.min(end_offset) } else { own_end }
+    }
+
+    /// Appends batches that begin at the end of this log.
+    pub fn append(&mut self, batches: Vec<StoredBatch>) -> Append {
+        let position = self.size();
+        assert!(!batches.is_empty(), "an append brings at least one batch");
+        let bytes = match batches.as_slice() {
+            [only] => only.bytes.clone(),
+            _ => batches.iter().flat_map(|batch| batch.bytes.iter().copied()).collect(),
+        };
+        let mut at = position;
+        for mut batch in batches {
+            batch.position = at;
+            at += batch.bytes.len() as u64;
+            self.push(batch);
+        }
+        assert_eq!(self.size(), position + bytes.len() as u64);
+        Append { write: self.start_write(), position, bytes }
+    }
+
+    /// Cuts everything from `offset` on, whole batches only (a batch that holds `offset` goes as well). Gives the
+    /// write and the new size of the file.
+    pub fn truncate_to(&mut self, offset: i64) -> (u64, u64) {
+        let keep = self.batches.partition_point(|batch| batch.last_offset < offset);
+        self.batches.truncate(keep);
+        let end = self.end_offset();
+        self.epochs.retain(|(_, start)| *start < end);
+        self.synced_end = self.synced_end.min(end);
+        for write in &mut self.outstanding {
+            write.synced_end = write.synced_end.min(end);
+        }
+        assert!(self.end_offset() <= offset.max(0));
+        (self.start_write(), self.size())
+    }
+
+    /// `write` and all before it are synced.
+    pub fn synced(&mut self, write: u64) {
+        assert!(
+            write <= self.last_write,
+            "write {write} reported synced, only {} were asked for",
+            self.last_write
+        );
+        while self.outstanding.front().is_some_and(|first| first.write <= write) {
+            let done = self.outstanding.pop_front().expect("its front was just looked at");
+            self.synced_end = self.synced_end.max(done.synced_end);
+        }
+        assert!(self.synced_end <= self.end_offset());
+    }
+
+    /// Whole batches from `offset` on, at most `max_bytes` but at least one if there is any.
+    pub fn read(&self, offset: i64, max_bytes: usize) -> Bytes {
+        let first = self.batches.partition_point(|batch| batch.last_offset < offset);
+        let mut length = 0;
+        let fitting = self.batches[first..]
+            .iter()
+            .take_while(|batch| {
+                length += batch.bytes.len();
+                length <= max_bytes || length == batch.bytes.len()
+            })
+            .count();
+        match &self.batches[first..first + fitting] {
+            [] => Bytes::new(),
+            [only] => only.bytes.clone(),
+            several => {
+                let mut bytes = BytesMut::with_capacity(several.iter().map(|batch| batch.bytes.len()).sum());
+                several.iter().for_each(|batch| bytes.extend_from_slice(&batch.bytes));
+                bytes.freeze()
+            }
+        }
+    }
+
+    /// The batches that lie in `from..to`; both are batch boundaries.
+    pub fn between(&self, from: i64, to: i64) -> &[StoredBatch] {
+        let first = self.batches.partition_point(|batch| batch.last_offset < from);
+        let end = self.batches.partition_point(|batch| batch.last_offset < to);
+        &self.batches[first..end.max(first)]
+    }
+
+    /// The end of the last batch that lies wholly below `offset`.
+    pub fn batch_end_at_most(&self, offset: i64) -> i64 {
+        let count = self.batches.partition_point(|batch| batch.last_offset < offset);
+        count.checked_sub(1).map_or(0, |last| self.batches[last].last_offset + 1)
+    }
+
+    fn push(&mut self, batch: StoredBatch) {
+        assert_eq!(batch.base_offset, self.end_offset(), "batches of the metadata log are contiguous");
+        assert!(batch.epoch >= self.last_epoch(), "epochs of the metadata log never fall");
+        assert!(batch.last_offset >= batch.base_offset);
+        if batch.epoch > self.last_epoch() || self.epochs.is_empty() {
+            self.epochs.push((batch.epoch, batch.base_offset));
+        }
+        self.batches.push(batch);
+    }
+
+    fn start_write(&mut self) -> u64 {
+        self.last_write += 1;
+        self.outstanding
+            .push_back(OutstandingWrite { write: self.last_write, synced_end: self.end_offset() });
+        self.last_write
+    }
+}
+
+/// What may stand next in a log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    pub base_offset: i64,
+    /// Epochs may not fall below this.
+    pub least_epoch: i32,
+    pub greatest_epoch: i32,
+}
+
+/// The valid batches at the front of `bytes`, and why it ended there (`None`: the bytes were used up). A batch counts
+/// when it is whole, its checksum is right, its records can be read, and it continues the log before it.
+pub(super) fn valid_batches(
+    bytes: &Bytes,
+    mut expected: Expected,
+) -> (Vec<StoredBatch>, Option<InvalidBatch>) {
+    let mut valid = Vec::new();
+    let mut position = 0;
+    while position < bytes.len() {
+        match next_batch(bytes, position, expected) {
+            Ok(batch) => {
+                position += batch.bytes.len();
+                expected.base_offset = batch.last_offset + 1;
+                expected.least_epoch = batch.epoch;
+                valid.push(batch);
+            }
+            Err(reason) => return (valid, Some(reason)),
+        }
+    }
+    (valid, None)
+}
+
+fn next_batch(bytes: &Bytes, position: usize, expected: Expected) -> Result<StoredBatch, InvalidBatch> {
+    let view = BatchView::first(&bytes[position..])?;
+    view.validate()?;
+    let header = view.header;
+    if header.base_offset != expected.base_offset {
+        return Err(InvalidBatch::Offset { found: header.base_offset, expected: expected.base_offset });
+    }
+    let epoch = header.partition_leader_epoch;
+    if !(expected.least_epoch..=expected.greatest_epoch).contains(&epoch) {
+        return Err(InvalidBatch::Epoch { found: epoch });
+    }
+    Ok(StoredBatch {
+        base_offset: header.base_offset,
+        last_offset: header.last_offset(),
+        epoch,
+        position: position as u64,
+        bytes: bytes.slice(position..position + view.bytes.len()),
+    })
+}
+
+/// Why a batch is not part of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidBatch {
+    #[error(transparent)]
+    Form(#[from] BatchError),
+    #[error("read batch: base offset {found}, not {expected}")]
+    Offset { found: i64, expected: i64 },
+    #[error("read batch: leader epoch {found} does not continue the log")]
+    Epoch { found: i32 },
+}
+
+impl InvalidBatch {
+    /// The bytes end inside the batch: how an answer of limited size, or a torn write, ends.
+    pub fn is_cut(self) -> bool {
+        matches!(self, InvalidBatch::Form(BatchError::Truncated { .. }))
+    }
+}
+
+/// What was found in the file of the metadata log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveredLog {
+    pub(super) batches: Vec<StoredBatch>,
+    found_bytes: u64,
+    damage: Option<InvalidBatch>,
+}
+
+impl RecoveredLog {
+    /// Bytes to keep: the shell cuts the file to this size, and syncs, before the node starts.
+    pub fn kept_bytes(&self) -> u64 {
+        self.batches.last().map_or(0, |batch| batch.position + batch.bytes.len() as u64)
+    }
+
+    pub fn found_bytes(&self) -> u64 {
+        self.found_bytes
+    }
+
+    /// Why the rest is cut; `None` when nothing is.
+    pub fn damage(&self) -> Option<InvalidBatch> {
+        self.damage
+    }
+
+    pub fn log_end_offset(&self) -> i64 {
+        self.batches.last().map_or(0, |batch| batch.last_offset + 1)
+    }
+
+    /// Epoch of the last batch; 0 for an empty log.
+    pub fn last_epoch(&self) -> i32 {
+        self.batches.last().map_or(0, |batch| batch.epoch)
+    }
+}
+
+/// The file is damaged where it was known to be synced: cutting there would lose what this node has vouched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("recover metadata log: valid only to offset {valid_end}, synced to {recovery_point}: {damage}")]
+pub struct LogDamage {
+    pub valid_end: i64,
+    pub recovery_point: i64,
+    pub damage: InvalidBatch,
+}
+
+/// Finds the valid prefix of the metadata log's file. `recovery_point` is an offset below which the file is known to
+/// have been synced (0 when nothing is known): damage below it is refused, damage above it is a torn tail and cut.
+pub fn recover_log(file: &Bytes, recovery_point: i64) -> Result<RecoveredLog, LogDamage> {
+    let expected = Expected { base_offset: 0, least_epoch: 0, greatest_epoch: i32::MAX };
+    let (batches, damage) = valid_batches(file, expected);
+    let recovered = RecoveredLog { batches, found_bytes: file.len() as u64, damage };
+    let valid_end = recovered.log_end_offset();
+    if valid_end < recovery_point {
+        let nothing_left = BatchError::Truncated { wanted: HEADER_SIZE, available: 0 };
+        let damage = damage.unwrap_or(InvalidBatch::Form(nothing_left));
+        return Err(LogDamage { valid_end, recovery_point, damage });
+    }
+    assert!(recovered.kept_bytes() <= recovered.found_bytes);
+    Ok(recovered)
+}
