@@ -24,6 +24,8 @@ pub mod uuid;
 
 #[cfg(test)]
 mod arbitrary;
+#[cfg(test)]
+mod differential;
 
 pub use api::*;
 pub use api_key::ApiKey;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use acked_wire::batch::{BatchError, batches};
 use acked_wire::{
     ApiKey, RequestBody, RequestHeader, ResponseBody, api, decode_request_body, decode_request_header,
     decode_response_body, decode_response_header, error_code,
@@ -137,4 +138,32 @@ fn an_unknown_version_of_api_versions_is_answered_in_version_0() {
     assert_eq!(served, [(18, 0, 4)]);
     let again = ResponseBody::from(body).frame(0, header.correlation_id).expect("it can be encoded");
     assert_eq!(again.slice(4..), *response);
+}
+
+#[test]
+fn recorded_batches_are_valid_but_for_the_one_with_a_wrong_checksum() {
+    let mut records = Vec::new();
+    for pair in pairs().iter().filter(|pair| declared(pair.key, pair.version)) {
+        let mut rest = pair.request.clone();
+        decode_request_header(&mut rest).expect("checked above");
+        if let Ok(RequestBody::Produce(body)) = decode_request_body(pair.key, pair.version, &mut rest) {
+            let partitions = body.topic_data.into_iter().flat_map(|topic| topic.partition_data);
+            records.extend(partitions.filter_map(|partition| partition.records));
+        }
+        let Some(mut rest) = pair.response.clone() else { continue };
+        decode_response_header(pair.key, pair.version, &mut rest).expect("checked above");
+        if let Ok(ResponseBody::Fetch(body)) = decode_response_body(pair.key, pair.version, &mut rest) {
+            let partitions = body.responses.into_iter().flat_map(|topic| topic.partitions);
+            records.extend(partitions.filter_map(|partition| partition.records));
+        }
+    }
+    let (mut valid, mut wrong_checksum) = (0, 0);
+    for batch in records.iter().flat_map(|range| batches(range)) {
+        match batch.and_then(|batch| batch.validate_stored()) {
+            Ok(()) => valid += 1,
+            Err(BatchError::Checksum { .. }) => wrong_checksum += 1,
+            Err(error) => panic!("a recorded batch: {error}"),
+        }
+    }
+    assert_eq!((valid, wrong_checksum), (287, 1));
 }

@@ -125,6 +125,7 @@ impl Reader {
     /// when the remaining bytes cannot hold them or the frame's memory budget is used up.
     pub(crate) fn reserve<T>(&mut self, count: usize, smallest: usize) -> Result<Vec<T>, WireError> {
         assert!(smallest > 0, "an element without bytes makes every count believable");
+        assert!(size_of::<T>() <= 64 * smallest, "an honest frame would break its budget");
         if count > self.remaining() / smallest {
             return Err(WireError::CountTooLarge { count, remaining: self.remaining() });
         }
