@@ -13,6 +13,7 @@ use acked_wire::{
 use bytes::Bytes;
 
 use crate::observation::PartitionState;
+use crate::settings::TopicSettings;
 use crate::types::{NodeId, PeerError, RequestId, TopicPartition};
 
 /// One queued change of a partition's files. Never used twice by one incarnation.
@@ -82,12 +83,8 @@ pub struct BrokerView {
 pub struct PartitionAssignment {
     pub topic_name: Str,
     pub state: PartitionState,
-    /// `min.insync.replicas` in force for the topic.
-    pub min_insync_replicas: i32,
-    /// `flush.messages`: sync after so many records; `None` leaves it to the operating system.
-    pub flush_messages: Option<i64>,
-    /// `max.message.bytes`.
-    pub max_message_bytes: i32,
+    /// The topic's settings in force.
+    pub settings: TopicSettings,
 }
 
 /// Committed metadata that is news. The shell hands it over only once its image holds the registration of this
@@ -201,11 +198,13 @@ pub enum ReplicaEffect {
         bytes: Bytes,
         sync: bool,
     },
-    /// Cuts the log file to `size` bytes.
+    /// Cuts the log file to `size` bytes, where the log then ends at `log_end_offset`. A recovery point above that
+    /// is lowered durably first.
     Truncate {
         partition: TopicPartition,
         write: WriteId,
         size: u64,
+        log_end_offset: i64,
     },
     /// Replaces `leader-epoch-checkpoint` durably.
     SaveEpochs {

@@ -1,12 +1,38 @@
 //! Every partition replica of one broker: leading, following, and the requests that wait for either.
 //!
+//! ```text
+//!   Produce ──► produce ──► partition ◄── fetch ◄── Fetch (consumers, followers)
+//!                              │  ▲
+//!            isr ◄─────────────┤  └──────── fetcher ──► SendFetch (as a follower)
+//!             └► SendAlterPartition        list_offsets
+//! ```
+//!
 //! | file | decides |
 //! |---|---|
 //! | interface.rs | the inputs and effects |
+//! | manager.rs | which part an input concerns, and what else becomes due by it |
+//! | partition/ | one replica: its role, log, writes and high watermark |
+//! | produce.rs | appends, and acknowledgements that wait |
+//! | fetch.rs | what a fetcher is given, and fetches that wait |
+//! | fetcher.rs | what this broker asks of leaders, and what it does with their answers |
+//! | isr.rs | who is proposed to leave or to join the in-sync replicas |
+//! | list_offsets.rs | offsets by timestamp |
+//!
+//! Source: kafka-rules of Apache Kafka 4.3.1 (`Partition`, `ReplicaManager`, `DelayedProduce`, `DelayedFetch`,
+//! `AbstractFetcherThread`, `AlterPartitionManager`), KIP-101, KIP-279, KIP-497, KIP-595 (fetch part), KIP-903.
 
+mod broker;
+mod fetch;
+mod fetcher;
 mod interface;
+mod isr;
+mod list_offsets;
+mod manager;
+mod partition;
+mod produce;
 
 pub use interface::{
     BrokerView, FetchId, MetadataUpdate, PartitionAssignment, ReadFailed, ReadId, ReplicaConfig,
     ReplicaEffect, ReplicaInput, WriteId,
 };
+pub use manager::ReplicaManager;
