@@ -3,6 +3,7 @@
 
 pub mod deadline;
 pub mod frame;
+mod real;
 
 use std::future::Future;
 use std::io;
@@ -13,6 +14,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use tokio::io::{AsyncRead, AsyncWrite};
+
+pub use real::{TokioDisk, TokioEnv, TokioFile, TokioListener, TokioTimer};
 
 /// One node's (or one client's) world. Clones share it.
 pub trait Env: Clone + Send + Sync + 'static {
