@@ -61,13 +61,14 @@ impl ApiKey {
         self as i16
     }
 
-    /// 2 in flexible versions, else 1. Unknown versions count as the newest: their header must be readable to refuse
-    /// them.
+    /// 2 in flexible versions, else 1. Unknown versions count as the newest: their header must be readable to
+    /// refuse them.
     pub fn request_header_version(self, version: i16) -> i16 {
         if self.is_flexible(version) { 2 } else { 1 }
     }
 
-    /// 1 in flexible versions, else 0. Always 0 for ApiVersions, whose answer is read before versions are agreed on.
+    /// 1 in flexible versions, else 0. Always 0 for ApiVersions, whose answer is read before versions are
+    /// agreed on.
     pub fn response_header_version(self, version: i16) -> i16 {
         if self != ApiKey::ApiVersions && self.is_flexible(version) { 1 } else { 0 }
     }

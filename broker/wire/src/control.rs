@@ -1,7 +1,7 @@
 //! Control records that the metadata quorum writes into its log.
 //!
-//! The key of a control record is a version (0) and a type, two bytes each. The value is a message whose first field
-//! repeats the version it was written in.
+//! The key of a control record is a version (0) and a type, two bytes each. The value is a message whose
+//! first field repeats the version it was written in.
 
 use bytes::{Bytes, BytesMut};
 
@@ -69,8 +69,8 @@ messages! {
         max_supported_version: i16 [0..],
     }
 
-    /// Who sent the request inside an [`Envelope`](crate::EnvelopeRequest) (KIP-590). Its version precedes it in two
-    /// bytes: [`DefaultPrincipalData::encode_prefixed`].
+    /// Who sent the request inside an [`Envelope`](crate::EnvelopeRequest) (KIP-590). Its version precedes it
+    /// in two bytes: [`DefaultPrincipalData::encode_prefixed`].
     pub struct DefaultPrincipalData [versions 0..=0, flexible 0..] {
         /// The schema's `type`; `User` for clients that did not authenticate.
         kind: Str [0..],

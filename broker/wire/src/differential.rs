@@ -1,4 +1,5 @@
-//! Random messages of every declaration go through our codec, and through `kafka-protocol` where it has the version.
+//! Random messages of every declaration go through our codec, and through `kafka-protocol` where it has the
+//! version.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;

@@ -24,7 +24,7 @@ pub fn encode_request<R: Request>(
     header.write(&mut counter)?;
     let mut out = begin(counter.0 + request.encoded_length(version)?)?;
     header.write(&mut out)?;
-    request.encode(version, &mut out)?;
+    request.append(version, &mut out)?;
     Ok(out.freeze())
 }
 
@@ -38,11 +38,12 @@ pub fn encode_response<M: Message>(
     let header_length = if key.response_header_version(version) >= 1 { 5 } else { 4 };
     let mut out = begin(header_length + body.encoded_length(version)?)?;
     write_response_header(key, version, correlation_id, &mut out);
-    body.encode(version, &mut out)?;
+    body.append(version, &mut out)?;
     Ok(out.freeze())
 }
 
-/// Reads a response frame (without its length): the correlation id and the body. Bytes after the body are ignored.
+/// Reads a response frame (without its length): the correlation id and the body. Bytes after the body are
+/// ignored.
 pub fn decode_response<R: Request>(version: i16, frame: &mut Bytes) -> Result<(i32, R::Response), WireError> {
     let correlation_id = decode_response_header(R::KEY, version, frame)?;
     Ok((correlation_id, R::Response::decode(version, frame)?))

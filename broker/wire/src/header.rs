@@ -49,7 +49,8 @@ impl RequestHeader {
 
 /// Reads the header from the front of a request frame (without its four bytes of length); the body remains.
 ///
-/// Fails with [`WireError::UnknownApiKey`] when no API of Kafka 4.3.1 has the number. Any version is accepted.
+/// Fails with [`WireError::UnknownApiKey`] when no API of Kafka 4.3.1 has the number. Any version is
+/// accepted.
 pub fn decode_request_header(frame: &mut Bytes) -> Result<RequestHeader, WireError> {
     let mut reader = Reader::new(frame.clone());
     let header = RequestHeader::read(&mut reader)?;
@@ -64,8 +65,9 @@ pub(crate) fn write_response_header<S: Sink>(key: ApiKey, version: i16, correlat
     }
 }
 
-/// Reads the header from the front of a response frame (without its length) and returns the correlation id; the body
-/// remains. Tagged fields of the header are skipped: Kafka 4.3.1 defines none, and no proxy re-encodes them.
+/// Reads the header from the front of a response frame (without its length) and returns the correlation id;
+/// the body remains. Tagged fields of the header are skipped: Kafka 4.3.1 defines none, and no proxy
+/// re-encodes them.
 pub fn decode_response_header(key: ApiKey, version: i16, frame: &mut Bytes) -> Result<i32, WireError> {
     let mut reader = Reader::new(frame.clone());
     let correlation_id = reader.u32()? as i32;

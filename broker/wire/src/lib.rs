@@ -1,4 +1,5 @@
-//! Kafka's messages and record batches as types and bytes. It decides nothing of the protocol and does no I/O.
+//! Kafka's messages and record batches as types and bytes. It decides nothing of the protocol and does no
+//! I/O.
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Log segments that a real Apache Kafka 4.3.1 wrote hold what its own DumpLogSegments says of them, and every
-//! record of its metadata log is encoded again to the same bytes.
+//! Log segments that a real Apache Kafka 4.3.1 wrote hold what its own DumpLogSegments says of them, and
+//! every record of its metadata log is encoded again to the same bytes.
 
 use std::collections::BTreeMap;
 use std::fs;

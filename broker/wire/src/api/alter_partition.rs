@@ -26,8 +26,11 @@ pub mod request {
             partition_index: i32 [0..],
             leader_epoch: i32 [0..],
             new_isr: Vec<i32> [0..=2],
+            /// The proposed replicas with the broker epochs that the leader has seen them fetch with.
             new_isr_with_epochs: Vec<BrokerState> [3..],
+            /// 1 while the leader recovers from an unclean election, 0 after.
             leader_recovery_state: i8 [0..],
+            /// Fences changes made against another state of the partition.
             partition_epoch: i32 [0..],
         }
 
@@ -44,7 +47,8 @@ pub mod response {
     use crate::schema::messages;
 
     messages! {
-        /// Answer to [`AlterPartitionRequest`]: the committed state of each partition.
+        /// Answer to [`AlterPartitionRequest`](super::AlterPartitionRequest): the committed state of each
+        /// partition.
         pub struct AlterPartitionResponse [versions 2..=3, flexible 0..] {
             throttle_time_ms: i32 [0..],
             error_code: i16 [0..],
@@ -64,7 +68,9 @@ pub mod response {
             leader_id: i32 [0..],
             leader_epoch: i32 [0..],
             isr: Vec<i32> [0..],
+            /// 1 while the leader recovers from an unclean election, 0 after.
             leader_recovery_state: i8 [0..],
+            /// That of the committed state.
             partition_epoch: i32 [0..],
         }
     }

@@ -44,7 +44,7 @@ pub mod response {
     use crate::schema::messages;
 
     messages! {
-        /// Answer to [`BeginQuorumEpochRequest`].
+        /// Answer to [`BeginQuorumEpochRequest`](super::BeginQuorumEpochRequest).
         pub struct BeginQuorumEpochResponse [versions 0..=1, flexible 1..] {
             error_code: i16 [0..],
             topics: Vec<TopicData> [0..],

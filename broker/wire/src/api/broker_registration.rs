@@ -8,12 +8,14 @@ messages! {
     pub struct BrokerRegistrationRequest [versions 0..=4, flexible 0..] {
         broker_id: i32 [0..],
         cluster_id: Str [0..],
+        /// New for every start of the process.
         incarnation_id: Uuid [0..],
         listeners: Vec<Listener> [0..],
         features: Vec<Feature> [0..],
         rack: Option<Str> [0.., nullable 0.., default = Some(Str::default())],
         is_migrating_zk_broker: bool [1..],
         log_dirs: Vec<Uuid> [2..; ignorable],
+        /// The epoch before an orderly stop, -1 if not known (KIP-966).
         previous_broker_epoch: i64 [3.., default = -1; ignorable],
     }
 

@@ -14,7 +14,9 @@ messages! {
     /// See [`CreateTopicsRequest`].
     pub struct CreatableTopic {
         name: Str [0..],
+        /// -1 with manual assignments, or for the default of the cluster.
         num_partitions: i32 [0..],
+        /// -1 with manual assignments, or for the default of the cluster.
         replication_factor: i16 [0..],
         assignments: Vec<CreatableReplicaAssignment> [0..],
         configs: Vec<CreatableTopicConfig> [0..],
@@ -44,6 +46,7 @@ messages! {
         topic_id: Uuid [7..; ignorable],
         error_code: i16 [0..],
         error_message: Option<Str> [0.., nullable 0.., default = Some(Str::default())],
+        /// Why the settings are not shown, if so.
         topic_config_error_code: i16 [5.., tag 0; ignorable],
         num_partitions: i32 [5.., default = -1; ignorable],
         replication_factor: i16 [5.., default = -1; ignorable],

@@ -6,6 +6,7 @@ use crate::schema::messages;
 messages! {
     /// Asks for elections, of all partitions when the list is null.
     pub struct ElectLeadersRequest [versions 0..=2, flexible 2..] {
+        /// 0 preferred, 1 unclean.
         election_type: i8 [1..],
         topic_partitions: Option<Vec<TopicPartitions>> [0.., nullable 0.., default = Some(Vec::new())],
         timeout_ms: i32 [0.., default = 60000],

@@ -26,7 +26,9 @@ pub mod request {
             partition_index: i32 [0..],
             leader_id: i32 [0..],
             leader_epoch: i32 [0..],
+            /// Voters by how much of the log they have, most first (version 0).
             preferred_successors: Vec<i32> [0..=0; ignorable],
+            /// Voters by how much of the log they have, most first (version 1).
             preferred_candidates: Vec<ReplicaInfo> [1..; ignorable],
         }
 
@@ -50,7 +52,7 @@ pub mod response {
     use crate::schema::messages;
 
     messages! {
-        /// Answer to [`EndQuorumEpochRequest`].
+        /// Answer to [`EndQuorumEpochRequest`](super::EndQuorumEpochRequest).
         pub struct EndQuorumEpochResponse [versions 0..=1, flexible 1..] {
             error_code: i16 [0..],
             topics: Vec<TopicData> [0..],

@@ -6,6 +6,7 @@ use crate::schema::messages;
 messages! {
     /// Asks for one offset of each partition.
     pub struct ListOffsetsRequest [versions 1..=11, flexible 6..] {
+        /// -1 for consumers.
         replica_id: i32 [0..],
         isolation_level: i8 [2..],
         topics: Vec<ListOffsetsTopic> [0..],
@@ -22,6 +23,7 @@ messages! {
     pub struct ListOffsetsPartition {
         partition_index: i32 [0..],
         current_leader_epoch: i32 [4.., default = -1; ignorable],
+        /// Milliseconds; -1 latest, -2 earliest, -3 largest timestamp, -4 earliest local, -5 latest tiered.
         timestamp: i64 [0..],
     }
 
@@ -42,6 +44,7 @@ messages! {
         partition_index: i32 [0..],
         error_code: i16 [0..],
         timestamp: i64 [0.., default = -1],
+        /// -1 when no record is as late as asked.
         offset: i64 [0.., default = -1],
         leader_epoch: i32 [4.., default = -1],
     }

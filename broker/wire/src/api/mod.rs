@@ -1,5 +1,5 @@
-//! The APIs that are declared, one file each. Names are those of Kafka's schema in `snake_case`; where a request and
-//! its response use the same name for different structures, the file has two modules.
+//! The APIs that are declared, one file each. Names are those of Kafka's schema in `snake_case`; where a
+//! request and its response use the same name for different structures, the file has two modules.
 //!
 //! A nullable field without a stated default begins as an *empty* value, as in Kafka, not as null.
 

@@ -11,7 +11,9 @@ messages! {
     /// Asks leaders to append.
     pub struct ProduceRequest [versions 3..=13, flexible 9..] {
         transactional_id: Option<Str> [0.., nullable 0..],
+        /// How many replicas must have the records: 0, 1 (the leader) or -1 (all in sync).
         acks: i16 [0..],
+        /// How long the leader may wait for the replicas.
         timeout_ms: i32 [0..],
         topic_data: Vec<TopicProduceData> [0..],
     }
@@ -26,6 +28,7 @@ messages! {
     /// See [`TopicProduceData`].
     pub struct PartitionProduceData {
         index: i32 [0..],
+        /// Exactly one version 2 batch.
         records: Option<Bytes> [0.., nullable 0..],
     }
 
@@ -47,11 +50,15 @@ messages! {
     pub struct PartitionProduceResponse {
         index: i32 [0..],
         error_code: i16 [0..],
+        /// Offset of the first record, -1 with an error.
         base_offset: i64 [0..],
+        /// The append time where the topic has it; the largest timestamp of a repeated batch; else -1.
         log_append_time_ms: i64 [0.., default = -1],
         log_start_offset: i64 [5.., default = -1; ignorable],
+        /// Which records caused an error, by their place in the batch.
         record_errors: Vec<BatchIndexAndErrorMessage> [8..; ignorable],
         error_message: Option<Str> [8.., nullable 8..; ignorable],
+        /// Said with NOT_LEADER_OR_FOLLOWER, together with `node_endpoints` (KIP-951).
         current_leader: LeaderIdAndEpoch [10.., tag 0],
     }
 

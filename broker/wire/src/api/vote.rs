@@ -1,4 +1,5 @@
-//! Vote (key 52): a candidate of the metadata quorum asks for votes (KIP-595), or whether it would get them (KIP-996).
+//! Vote (key 52): a candidate of the metadata quorum asks for votes (KIP-595), or whether it would get them
+//! (KIP-996).
 
 pub use request::VoteRequest;
 pub use response::VoteResponse;
@@ -24,12 +25,14 @@ pub mod request {
         /// See [`TopicData`].
         pub struct PartitionData {
             partition_index: i32 [0..],
+            /// The epoch that the candidate stands in.
             replica_epoch: i32 [0..],
             replica_id: i32 [0..],
             replica_directory_id: Uuid [1..; ignorable],
             voter_directory_id: Uuid [1..; ignorable],
             last_offset_epoch: i32 [0..],
             last_offset: i64 [0..],
+            /// Asks only whether the vote would be granted; no epoch grows (KIP-996).
             pre_vote: bool [2..],
         }
     }
@@ -40,7 +43,7 @@ pub mod response {
     use crate::schema::messages;
 
     messages! {
-        /// Answer to [`VoteRequest`].
+        /// Answer to [`VoteRequest`](super::VoteRequest).
         pub struct VoteResponse [versions 0..=2, flexible 0..] {
             error_code: i16 [0..],
             topics: Vec<TopicData> [0..],

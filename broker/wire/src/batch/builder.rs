@@ -21,8 +21,8 @@ pub struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// A batch at offset 0 without producer, leader epoch -1. Timestamps (milliseconds) are stored relative to
-    /// `base_timestamp`: that of the first record.
+    /// A batch at offset 0 without producer, leader epoch -1. Timestamps (milliseconds) are stored relative
+    /// to `base_timestamp`: that of the first record.
     pub fn new(base_timestamp: i64) -> BatchBuilder {
         let mut out = BytesMut::with_capacity(256);
         out.put_bytes(0, HEADER_SIZE);

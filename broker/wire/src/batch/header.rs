@@ -131,8 +131,8 @@ pub(super) fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 
 /// Reads the header of the batch at the front of `bytes`; the records need not be there.
 ///
-/// Fails when `bytes` ends inside the header, when the format is not version 2, and when the stated length is smaller
-/// than the header.
+/// Fails when `bytes` ends inside the header, when the format is not version 2, and when the stated length is
+/// smaller than the header.
 pub fn parse_header(bytes: &[u8]) -> Result<BatchHeader, BatchError> {
     // The format comes first: batches of formats 0 and 1 can be shorter than a header of version 2.
     if let Some(magic) = bytes.get(MAGIC_AT).map(|magic| *magic as i8).filter(|magic| *magic != MAGIC) {
@@ -171,9 +171,11 @@ pub fn patch(batch: &mut [u8], base_offset: i64, leader_epoch: i32) {
     batch[LEADER_EPOCH_AT..LEADER_EPOCH_AT + 4].copy_from_slice(&leader_epoch.to_be_bytes());
 }
 
-/// Sets the time of all records to the broker's (`message.timestamp.type=LogAppendTime`), and the checksum anew.
+/// Sets the time of all records to the broker's (`message.timestamp.type=LogAppendTime`), and the checksum
+/// anew.
 ///
-/// Panics when `batch` is shorter than a header or longer than one batch: it must be exactly one that was parsed.
+/// Panics when `batch` is shorter than a header or longer than one batch: it must be exactly one that was
+/// parsed.
 pub fn patch_append_time(batch: &mut [u8], timestamp_ms: i64) {
     let header = parse_header(batch).expect("only a parsed batch may be patched");
     assert_eq!(header.size_in_bytes(), batch.len(), "exactly one batch is patched");

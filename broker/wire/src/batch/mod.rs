@@ -7,7 +7,8 @@
 //! | record.rs | walks the records of one uncompressed batch |
 //! | builder.rs | writes a batch |
 //!
-//! Nothing here allocates but the builder. Compressed batches can be walked and their checksum verified, not opened.
+//! Nothing here allocates but the builder. Compressed batches can be walked and their checksum verified, not
+//! opened.
 
 mod builder;
 mod error;

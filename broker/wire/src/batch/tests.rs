@@ -174,7 +174,8 @@ fn bytes_behind_the_last_record_are_refused() {
 
 #[test]
 fn an_offset_out_of_its_place_is_refused() {
-    // Each record is ten bytes: length, attributes, timestamp delta, offset delta, key, value and its length, headers.
+    // Each record is ten bytes: length, attributes, timestamp delta, offset delta, key, value and its length,
+    // headers.
     let batch = forged(|batch| batch[HEADER_SIZE + 10 + 3] = 2 << 1);
     assert_eq!(verdict(&batch), Err(BatchError::OffsetDelta { index: 1, offset_delta: 2 }));
 }

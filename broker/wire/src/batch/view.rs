@@ -19,7 +19,8 @@ pub fn batches(bytes: &[u8]) -> Batches<'_> {
     Batches { bytes, position: 0, failed: false }
 }
 
-/// Iterator over batches. It ends at a last batch that is cut ([`Batches::incomplete_tail`]) and after an error.
+/// Iterator over batches. It ends at a last batch that is cut ([`Batches::incomplete_tail`]) and after an
+/// error.
 #[derive(Clone, Debug)]
 pub struct Batches<'a> {
     bytes: &'a [u8],
@@ -94,8 +95,8 @@ impl<'a> BatchView<'a> {
         crc32c::crc32c(&self.bytes[CRC_FROM..])
     }
 
-    /// The checks of form that a leader makes on a produced batch: checksum, at least one record, consecutive offsets
-    /// from the first to the last stated one, every length, nothing behind the last record.
+    /// The checks of form that a leader makes on a produced batch: checksum, at least one record, consecutive
+    /// offsets from the first to the last stated one, every length, nothing behind the last record.
     ///
     /// It looks at no rule of the protocol (sequences, control batches, timestamps). Fails with
     /// [`BatchError::Compressed`] when the records cannot be looked at.
@@ -114,8 +115,9 @@ impl<'a> BatchView<'a> {
         self.walk(|index, offset_delta| offset_delta == index)
     }
 
-    /// The checks of form on a batch found in a log: as [`BatchView::validate`], but compaction may have removed
-    /// records, even all, and the records of a compressed batch are believed when the checksum is right.
+    /// The checks of form on a batch found in a log: as [`BatchView::validate`], but compaction may have
+    /// removed records, even all, and the records of a compressed batch are believed when the checksum is
+    /// right.
     pub fn validate_stored(&self) -> Result<(), BatchError> {
         self.check_crc()?;
         let BatchHeader { record_count: count, last_offset_delta, .. } = self.header;

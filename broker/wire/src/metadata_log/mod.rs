@@ -1,7 +1,7 @@
 //! Records of the metadata log (`__cluster_metadata`): what the controller decided.
 //!
-//! A record's value is a frame version (1), the record's key and its version, each a variable-length integer, then
-//! the message in flexible encoding. The record's key in the batch is null.
+//! A record's value is a frame version (1), the record's key and its version, each a variable-length integer,
+//! then the message in flexible encoding. The record's key in the batch is null.
 
 mod log;
 mod nodes;

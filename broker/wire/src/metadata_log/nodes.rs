@@ -56,7 +56,9 @@ messages! {
     pub struct BrokerRegistrationChangeRecord [versions 0..=3, flexible 0..] {
         broker_id: i32 [0..],
         broker_epoch: i64 [0..],
+        /// -1 unfenced, 0 no change, 1 fenced.
         fenced: i8 [0.., tag 0],
+        /// 0 no change, 1 stopping.
         in_controlled_shutdown: i8 [1.., tag 1],
         log_dirs: Vec<Uuid> [2.., tag 2],
         cordoned_log_dirs: Option<Vec<Uuid>> [3.., nullable 3.., tag 3],
@@ -89,6 +91,7 @@ messages! {
     /// A feature was finalized at a level.
     pub struct FeatureLevelRecord [versions 0..=0, flexible 0..] {
         name: Str [0..],
+        /// 0 for off.
         feature_level: i16 [0..],
     }
 

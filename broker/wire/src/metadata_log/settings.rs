@@ -8,9 +8,11 @@ use crate::{Str, Uuid};
 messages! {
     /// One setting of a resource was set, or removed by null.
     pub struct ConfigRecord [versions 0..=0, flexible 0..] {
+        /// 2 topic, 4 broker (an empty name: all brokers).
         resource_type: i8 [0..],
         resource_name: Str [0..],
         name: Str [0..],
+        /// Null removes the setting.
         value: Option<Str> [0.., nullable 0.., default = Some(Str::default())],
     }
 
@@ -32,6 +34,7 @@ messages! {
     pub struct ProducerIdsRecord [versions 0..=0, flexible 0..] {
         broker_id: i32 [0..],
         broker_epoch: i64 [0.., default = -1],
+        /// The first id that is not given out.
         next_producer_id: i64 [0..],
     }
 

@@ -24,10 +24,12 @@ messages! {
         removing_replicas: Vec<i32> [0..],
         adding_replicas: Vec<i32> [0..],
         leader: i32 [0.., default = -1],
+        /// 1 while recovering from an unclean election.
         leader_recovery_state: i8 [0.., tag 0],
         leader_epoch: i32 [0.., default = -1],
         partition_epoch: i32 [0.., default = -1],
         directories: Vec<Uuid> [1..],
+        /// Null where the feature is off.
         eligible_leader_replicas: Option<Vec<i32>> [2.., nullable 2.., tag 1],
         last_known_elr: Option<Vec<i32>> [2.., nullable 2.., tag 2],
     }
@@ -36,11 +38,14 @@ messages! {
     pub struct PartitionChangeRecord [versions 0..=2, flexible 0..] {
         partition_id: i32 [0.., default = -1],
         topic_id: Uuid [0..],
+        /// Null for no change, as in all lists of this record.
         isr: Option<Vec<i32>> [0.., nullable 0.., tag 0],
+        /// -2 no change, -1 now none.
         leader: i32 [0.., tag 1, default = -2],
         replicas: Option<Vec<i32>> [0.., nullable 0.., tag 2],
         removing_replicas: Option<Vec<i32>> [0.., nullable 0.., tag 3],
         adding_replicas: Option<Vec<i32>> [0.., nullable 0.., tag 4],
+        /// -1 no change.
         leader_recovery_state: i8 [0.., tag 5, default = -1],
         directories: Option<Vec<Uuid>> [1.., nullable 1.., tag 8],
         eligible_leader_replicas: Option<Vec<i32>> [2.., nullable 2.., tag 6],

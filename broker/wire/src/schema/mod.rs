@@ -1,4 +1,4 @@
-//! The schema language: one declaration a message, in [`messages!`].
+//! The schema language: one declaration a message, in `messages!`.
 //!
 //! ```text
 //! messages! {
@@ -48,19 +48,23 @@ pub trait Message: Sized {
 
     /// Appends the message to `out`, which grows once.
     ///
-    /// Fails when a field that `version` lacks is not at its default (unless the schema lets it be dropped), when a
-    /// field is null that may not be, and when a length does not fit. `out` may then hold a beginning of the message.
+    /// Fails when a field that `version` lacks is not at its default (unless the schema lets it be dropped),
+    /// when a field is null that may not be, and when a length does not fit. `out` may then hold a beginning
+    /// of the message.
     fn encode(&self, version: i16, out: &mut BytesMut) -> Result<(), WireError>;
+
+    /// As [`Message::encode`], into a buffer that already has the space.
+    fn append(&self, version: i16, out: &mut BytesMut) -> Result<(), WireError>;
 
     /// Bytes that [`Message::encode`] appends. Fails as it does.
     fn encoded_length(&self, version: i16) -> Result<usize, WireError>;
 
-    /// Reads one message from the front of `input` and leaves what follows it. Text and bytes share `input`. Memory
-    /// is bounded by 64 times the length of `input` and 64 KiB.
+    /// Reads one message from the front of `input` and leaves what follows it. Text and bytes share `input`.
+    /// Memory is bounded by 64 times the length of `input` and 64 KiB.
     fn decode(version: i16, input: &mut Bytes) -> Result<Self, WireError>;
 }
 
-/// A structure declared in [`messages!`], with the flexible versions of the message that it belongs to.
+/// A structure declared in `messages!`, with the flexible versions of the message that it belongs to.
 pub(crate) trait Declared: Field {
     const NAME: &'static str;
     const DECLARED: RangeInclusive<i16>;
@@ -82,6 +86,10 @@ impl<M: Declared> Message for M {
 
     fn encode(&self, version: i16, out: &mut BytesMut) -> Result<(), WireError> {
         out.reserve(self.encoded_length(version)?);
+        self.append(version, out)
+    }
+
+    fn append(&self, version: i16, out: &mut BytesMut) -> Result<(), WireError> {
         self.write(M::shape(version)?, out)
     }
 
@@ -110,8 +118,8 @@ pub(crate) fn differs<T: PartialEq>(value: &T, default: T) -> bool {
     *value != default
 }
 
-/// Declares messages; see the head of this module. Every structure gets its type, its defaults, both directions of
-/// the codec and a filler for tests.
+/// Declares messages; see the head of this module. Every structure gets its type, its defaults, both
+/// directions of the codec and a filler for tests.
 macro_rules! messages {
     ($(
         $(#[$attribute:meta])*
@@ -130,8 +138,8 @@ macro_rules! messages {
         )?
     )*};
 
-    // Brings the options of each field into groups of a fixed number: ( versions ) ( nullable ) ( tag ) ( default )
-    // ( ignorable ), empty where not stated.
+    // Brings the options of each field into groups of a fixed number: ( versions ) ( nullable ) ( tag ) (
+    // default ) ( ignorable ), empty where not stated.
     (@group $(#[$attribute:meta])* $name:ident { $(
         $(#[$note:meta])*
         $field:ident: $type:ty [

@@ -1,12 +1,12 @@
-//! A cursor over one frame. It checks every length and count before it believes it, and hands out slices that share
-//! the frame. It does not know any message.
+//! A cursor over one frame. It checks every length and count before it believes it, and hands out slices that
+//! share the frame. It does not know any message.
 
 use bytes::Bytes;
 
 use crate::{Str, Uuid, WireError};
 
-/// Memory that one frame may ask for, besides what its bytes already take: 64 times its size and 64 KiB. Two wire
-/// bytes of an empty topic are a structure of 40 to 72 bytes, so an honest frame stays far below.
+/// Memory that one frame may ask for, besides what its bytes already take: 64 times its size and 64 KiB. Two
+/// wire bytes of an empty topic are a structure of 40 to 72 bytes, so an honest frame stays far below.
 pub(crate) fn allocation_budget(frame_length: usize) -> usize {
     frame_length.saturating_mul(64).saturating_add(64 * 1024)
 }
@@ -121,8 +121,8 @@ impl Reader {
         Str::from_utf8(self.slice(length)?)
     }
 
-    /// An empty vector for `count` elements, each of which takes at least `smallest` bytes of the frame. Refused
-    /// when the remaining bytes cannot hold them or the frame's memory budget is used up.
+    /// An empty vector for `count` elements, each of which takes at least `smallest` bytes of the frame.
+    /// Refused when the remaining bytes cannot hold them or the frame's memory budget is used up.
     pub(crate) fn reserve<T>(&mut self, count: usize, smallest: usize) -> Result<Vec<T>, WireError> {
         assert!(smallest > 0, "an element without bytes makes every count believable");
         assert!(size_of::<T>() <= 64 * smallest, "an honest frame would break its budget");

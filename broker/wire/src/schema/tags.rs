@@ -16,8 +16,8 @@ pub struct UnknownTag {
     pub value: Bytes,
 }
 
-/// Reads the tagged fields that end a structure in flexible versions. `known` reads a field and says `true`, or
-/// leaves the reader alone and says `false`; it is given the tag and the field's size.
+/// Reads the tagged fields that end a structure in flexible versions. `known` reads a field and says `true`,
+/// or leaves the reader alone and says `false`; it is given the tag and the field's size.
 pub(crate) fn read(
     input: &mut Reader,
     mut known: impl FnMut(&mut Reader, u32, usize) -> Result<bool, WireError>,
@@ -59,7 +59,8 @@ pub(crate) fn none(message: &'static str, shape: Shape, unknown: &[UnknownTag]) 
     }
 }
 
-/// Writes tagged fields in ascending order. `known` lists the declared ones to write, each with its size and writer.
+/// Writes tagged fields in ascending order. `known` lists the declared ones to write, each with its size and
+/// writer.
 pub(crate) struct Writer<'a> {
     unknown: std::iter::Peekable<std::slice::Iter<'a, UnknownTag>>,
     next_tag: u64,
@@ -81,7 +82,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes the unknown fields below `tag`, then the header of a declared field; its `size` bytes must follow.
+    /// Writes the unknown fields below `tag`, then the header of a declared field; its `size` bytes must
+    /// follow.
     pub(crate) fn known<S: Sink>(&mut self, tag: u32, size: usize, out: &mut S) -> Result<(), WireError> {
         self.unknown_below(u64::from(tag), out)?;
         self.header(tag, size, out)
