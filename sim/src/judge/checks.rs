@@ -30,6 +30,7 @@ pub enum Check {
     S22,
     S3,
     S4,
+    S5,
     S7,
     S9,
     V1,
@@ -163,6 +164,13 @@ pub static INVARIANTS: &[Invariant] = &[
         "an acks=1 success is sent only for a record in the log of a broker that believes itself leader",
     ),
     row(Check::S4, "S4", "offset uniqueness", View::WhiteBox, "an offset has one committed content for ever"),
+    row(
+        Check::S5,
+        "S5",
+        "log matching, committed",
+        View::BlackBox,
+        "every in-sync replica's log holds the committed records at the end of the run",
+    ),
     row(
         Check::S7,
         "S7",

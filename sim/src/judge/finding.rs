@@ -1,7 +1,11 @@
 //! Findings, licences and losses: what the judge hands out. A cause is reported once, with its first occurrence and
 //! a count.
 
+use std::collections::BTreeMap;
+
 use acked_core::{NodeId, Time, TopicPartition};
+use acked_reports::anomalies::Anomaly;
+use acked_reports::history::Partition;
 use acked_reports::{Contract, Outcome};
 
 use super::checks::Check;
@@ -169,6 +173,26 @@ impl Findings {
             time,
             count: 1,
             text: text(),
+        };
+        self.found.push((cause, finding));
+    }
+
+    /// Takes over what a check of the client history found.
+    pub fn add_anomaly(&mut self, anomaly: Anomaly, ids: &BTreeMap<Partition, TopicPartition>, time: Time) {
+        let check = Check::from_id(anomaly.invariant).expect("every anomaly has its row in the registry");
+        let partition = ids.get(&anomaly.first.partition).copied();
+        let cause = Cause { check, partition, node: None, epoch: 0 };
+        let finding = Finding {
+            invariant: check.id(),
+            outcome: anomaly.outcome,
+            contract: anomaly.contract,
+            partition,
+            topic: None,
+            offsets: Some(anomaly.offsets),
+            node: None,
+            time,
+            count: anomaly.count,
+            text: anomaly.text,
         };
         self.found.push((cause, finding));
     }

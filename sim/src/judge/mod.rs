@@ -1,11 +1,44 @@
 //! The judgement of one run: a mirror of every replica's log from the disk, invariants over observations, the loss
 //! ledger, and the client history.
+//!
+//! | file | holds |
+//! |---|---|
+//! | verdict.rs | the judge: every event in order, the judgement at the end |
+//! | input.rs, finding.rs | what goes in besides observations and disk changes; what comes out |
+//! | checks.rs, reporter.rs | the registry; comparisons and findings while the run lasts |
+//! | mirror/, content.rs | logs as the disks hold them; the identity of a record's content |
+//! | case.rs, committed.rs, elections.rs | what is known of one partition; S22 |
+//! | ledger.rs | when a record may be lost |
+//! | watermark_bound.rs | S7, and S4 and S19 (idempotence.rs) where records are committed |
+//! | acks.rs | S2, S3 |
+//! | leader_completeness.rs | S9, S11 |
+//! | stale_leader.rs | S12 |
+//! | truncation.rs | S14, S16 |
+//! | quorum.rs | Q1, Q2 |
+//! | clients.rs, validation.rs | the history; S1, S5 and the anomalies at the end |
+//! | liveness.rs | L1, L2, L5, L7 |
 
+mod acks;
+mod case;
 pub mod checks;
+mod clients;
+mod committed;
 pub mod content;
+mod elections;
 pub mod finding;
+mod idempotence;
 pub mod input;
+mod leader_completeness;
+mod ledger;
+mod liveness;
+pub mod mirror;
+mod quorum;
+mod reporter;
+mod stale_leader;
+mod truncation;
+mod validation;
 mod verdict;
+mod watermark_bound;
 
 pub use checks::{Check, Checks, Comparisons, INVARIANTS, Invariant, View};
 pub use content::content_hash;

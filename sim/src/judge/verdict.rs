@@ -1,12 +1,26 @@
-//! The judge itself: takes every event of a run in order, and gives its judgement at the end.
+//! The judge itself: takes every event of a run in order, hands it to the partition concerned, and gives its
+//! judgement at the end.
 
 use std::collections::BTreeMap;
 
-use acked_core::{NodeId, Observation, Time};
+use acked_core::{NodeId, Observation, Time, TopicPartition};
 use acked_reports::History;
+use acked_reports::anomalies::Seen;
+use acked_reports::history::Partition;
 
-use super::finding::Findings;
-use super::{ClientEvent, Comparisons, FaultEvent, FinalState, Finding, JudgeConfig, Licence, LostRecord};
+use super::acks::SentAck;
+use super::case::{Court, PartitionCase, Role};
+use super::checks::Comparisons;
+use super::clients::Clients;
+use super::finding::{Finding, Licence, LostRecord};
+use super::input::{ClientEvent, FaultEvent, FinalState, JudgeConfig};
+use super::ledger::Ledger;
+use super::liveness;
+use super::mirror::{LogMirror, Mirror};
+use super::quorum::Quorum;
+use super::reporter::{Place, Reporter};
+use super::validation::{self, Ended};
+use super::watermark_bound::Advance;
 use crate::world::tap::DiskChange;
 
 /// Everything that a run's judgement says.
@@ -26,8 +40,14 @@ pub struct Judgement {
     pub refused: u64,
     /// Acknowledged records that the final read gave back.
     pub read_back: u64,
-    /// Acknowledged records neither read back nor lost: nobody read that far.
+    /// Acknowledged records neither read back nor lost: nobody read that far, or there is no leader to ask.
     pub unread: u64,
+    /// Records that were committed, over all partitions.
+    pub committed: u64,
+    /// Logs of replicas that were compared at the end.
+    pub replicas_compared: u64,
+    /// Names of the topics that findings and losses speak of.
+    pub topics: BTreeMap<acked_wire::Uuid, String>,
     pub history: History,
 }
 
@@ -35,51 +55,301 @@ pub struct Judgement {
 #[derive(Debug)]
 pub struct Judge {
     config: JudgeConfig,
-    comparisons: Comparisons,
-    findings: Findings,
-    history: History,
+    mirror: Mirror,
+    cases: Vec<PartitionCase>,
+    numbers: BTreeMap<TopicPartition, usize>,
+    quorum: Quorum,
+    clients: Clients,
+    ledger: Ledger,
+    reporter: Reporter,
 }
 
 impl Judge {
     pub fn new(config: JudgeConfig) -> Judge {
+        assert!(config.default_topic.replication_factor >= 1, "a topic has a replica");
+        let reporter = Reporter::new(config.checks);
         Judge {
             config,
-            comparisons: Comparisons::default(),
-            findings: Findings::default(),
-            history: History::default(),
+            mirror: Mirror::default(),
+            cases: Vec::new(),
+            numbers: BTreeMap::new(),
+            quorum: Quorum::default(),
+            clients: Clients::default(),
+            ledger: Ledger::default(),
+            reporter,
         }
     }
 
-    /// A machine of `node` stated a fact. `now` is the time of the run.
-    pub fn on_observation(&mut self, _node: NodeId, _now: Time, _observation: &Observation) {}
-
-    /// A file of `node` changed.
-    pub fn on_disk(&mut self, _node: NodeId, _now: Time, _change: &DiskChange<'_>) {}
-
-    /// A client began or ended something.
-    pub fn on_client(&mut self, _now: Time, _event: &ClientEvent<'_>) {}
-
-    /// A fault began or was healed.
-    pub fn on_fault(&mut self, _now: Time, _event: &FaultEvent<'_>) {}
-
-    /// What is wrong so far.
+    /// What is wrong so far, in the order of first occurrence. What only the end can show is not in it.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter()
+        self.reporter.findings.iter()
     }
 
     /// Comparisons so far.
     pub fn comparisons(&self) -> &Comparisons {
-        &self.comparisons
+        &self.reporter.comparisons
+    }
+
+    /// The log of a replica as its disk really holds it.
+    pub fn replica_log(&self, partition: TopicPartition, node: NodeId) -> Option<&LogMirror> {
+        self.mirror.log(partition, node)
+    }
+
+    /// The id of a topic that was seen to be created.
+    pub fn topic_id(&self, name: &str) -> Option<acked_wire::Uuid> {
+        self.mirror.topic_id(name)
+    }
+
+    /// A fault began or was healed.
+    pub fn on_fault(&mut self, now: Time, event: &FaultEvent<'_>) {
+        self.reporter.now = now;
+        self.ledger.fault(now, event);
+    }
+
+    /// A client began or ended something.
+    pub fn on_client(&mut self, now: Time, event: &ClientEvent<'_>) {
+        self.reporter.now = now;
+        let Some(told) = self.clients.take(now, event) else { return };
+        let name = self.clients.history.topic_name(told.key.partition.topic);
+        let Some(topic) = self.mirror.topic_id(name) else { return };
+        let partition = TopicPartition { topic, index: told.key.partition.index };
+        self.with_case(partition, |case, court| {
+            case.client_was_told(told.key.offset, told.key.content, told.acks, court);
+        });
+    }
+
+    /// A file of `node` changed.
+    pub fn on_disk(&mut self, node: NodeId, now: Time, change: &DiskChange<'_>) {
+        self.reporter.now = now;
+        let Some(change) = self.mirror.changed(node, change) else { return };
+        let number = self.case_number(change.partition);
+        let topic = self.mirror.topic_name(change.partition.topic);
+        let client_partition = topic
+            .and_then(|name| self.clients.history.known_topic(name))
+            .map(|topic| Partition { topic, index: change.partition.index });
+        let mut court = Court {
+            mirror: &self.mirror,
+            ledger: &mut self.ledger,
+            reporter: &mut self.reporter,
+            elr: self.config.elr,
+        };
+        let case = &mut self.cases[number];
+        if !change.removed.is_empty() {
+            case.discarded(node, &change.removed, &mut court);
+        }
+        let log = self.mirror.log_at(change.log);
+        if change.appended_from < log.entries().len() {
+            let attempts = self.clients.attempts(client_partition);
+            case.appended(node, log, change.appended_from, attempts, &mut court);
+        }
+    }
+
+    /// A machine of `node` stated a fact. `now` is the time of the run.
+    pub fn on_observation(&mut self, node: NodeId, now: Time, observation: &Observation) {
+        self.reporter.now = now;
+        match observation {
+            Observation::NodeStarted { .. } | Observation::NodeStopped => {
+                for case in &mut self.cases {
+                    case.forgot_role(node);
+                }
+            }
+            Observation::BecameLeader { partition, leader_epoch, .. } => {
+                self.with_case(*partition, |case, _| case.took_role(node, Role::Leader(*leader_epoch)));
+            }
+            Observation::BecameFollower { partition, leader_epoch, .. } => {
+                self.with_case(*partition, |case, _| case.took_role(node, Role::Follower(*leader_epoch)));
+            }
+            Observation::AppendedAsLeader { partition, leader_epoch, .. } => {
+                self.with_case(*partition, |case, court| {
+                    case.appended_as_leader(node, *leader_epoch, court);
+                });
+            }
+            Observation::FetchServed { partition, leader_epoch, .. } => {
+                self.with_case(*partition, |case, court| {
+                    case.acted_as_leader(node, *leader_epoch, court);
+                });
+            }
+            Observation::HighWatermarkAdvanced {
+                partition,
+                leader_epoch,
+                from,
+                to,
+                isr,
+                maximal_isr,
+                min_insync,
+            } => {
+                let advance = Advance {
+                    leader: node,
+                    leader_epoch: *leader_epoch,
+                    from: *from,
+                    to: *to,
+                    isr,
+                    maximal_isr,
+                    min_insync: *min_insync,
+                };
+                self.with_case(*partition, |case, court| case.high_watermark_advanced(&advance, court));
+            }
+            Observation::AckSent {
+                partition,
+                leader_epoch,
+                acks,
+                base_offset,
+                last_offset,
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                maximal_isr,
+                ..
+            } => {
+                let ack = SentAck {
+                    leader: node,
+                    leader_epoch: *leader_epoch,
+                    acks: *acks,
+                    base_offset: *base_offset,
+                    last_offset: *last_offset,
+                    producer_id: *producer_id,
+                    producer_epoch: *producer_epoch,
+                    base_sequence: *base_sequence,
+                    maximal_isr,
+                };
+                self.with_case(*partition, |case, court| {
+                    case.acted_as_leader(node, *leader_epoch, court);
+                    case.ack_sent(&ack, court);
+                });
+            }
+            Observation::TopicCreated { name, topic } => self.topic_created(name, *topic),
+            Observation::PartitionDecided {
+                controller_epoch,
+                state,
+                election,
+                acceptable,
+                unclean_allowed,
+            } => self.with_case(state.partition, |case, _| {
+                case.elections.decided(*controller_epoch, state, *election, acceptable, *unclean_allowed);
+            }),
+            Observation::PartitionCommitted { state, .. } => {
+                self.with_case(state.partition, |case, court| {
+                    case.elections.committed(state, case.contract, court.elr, court.reporter);
+                });
+            }
+            Observation::VoteGranted { epoch, candidate } => {
+                self.quorum.vote(node, *epoch, *candidate, &mut self.reporter);
+            }
+            Observation::BecameCandidate { epoch } => {
+                self.quorum.vote(node, *epoch, node, &mut self.reporter);
+            }
+            Observation::QuorumLeaderElected { epoch, .. } => {
+                self.quorum.leader_elected(node, *epoch, &mut self.reporter);
+            }
+            _ => {}
+        }
     }
 
     /// Validates logs, histories and liveness, and ends.
-    pub fn finish(self, _now: Time, _state: &FinalState) -> Judgement {
-        let _ = self.config;
-        Judgement {
-            findings: self.findings.into_vec(),
-            comparisons: self.comparisons.iter().collect(),
-            history: self.history,
-            ..Judgement::default()
+    pub fn finish(mut self, now: Time, state: &FinalState) -> Judgement {
+        self.reporter.now = now;
+        let mut names: BTreeMap<TopicPartition, Partition> = BTreeMap::new();
+        for number in 0..self.cases.len() {
+            let id = self.cases[number].id;
+            if let Some(name) = self.mirror.topic_name(id.topic) {
+                let topic = self.clients.history.topic(name);
+                names.insert(id, Partition { topic, index: id.index });
+            }
         }
+        let ids: BTreeMap<Partition, TopicPartition> =
+            names.iter().map(|(id, partition)| (*partition, *id)).collect();
+        let mut ended = Vec::new();
+        for partition in &state.partitions {
+            let id = self
+                .mirror
+                .topic_id(&partition.topic)
+                .map(|topic| TopicPartition { topic, index: partition.index });
+            let place = Place { partition: id, ..Place::default() };
+            liveness::leader_exists(partition, place, state.elect_bound, &mut self.reporter);
+            liveness::writes_resume(partition, place, state.write_bound, &mut self.reporter);
+            if let Some(id) = id
+                && let Some(number) = self.numbers.get(&id)
+                && let Some(name) = names.get(&id)
+            {
+                ended.push(Ended {
+                    case: &self.cases[*number],
+                    partition: *name,
+                    leader: partition.leader,
+                    read_to: partition.read_to,
+                });
+            }
+        }
+        liveness::operations_terminate(&self.clients.calls(), state.call_bound, &mut self.reporter);
+        liveness::quorum_elects(state, &mut self.reporter);
+
+        let seen = Seen::of(&self.clients.history);
+        let licences = validation::client_licences(&self.ledger, &names);
+        validation::history_anomalies(&self.clients, &seen, &licences, &ids, &mut self.reporter);
+        let mut replicas_compared = 0;
+        for partition in &ended {
+            validation::committed_durability(partition, &seen, &self.mirror, &mut self.reporter);
+            replicas_compared += validation::log_matching(partition, &self.mirror, &mut self.reporter);
+        }
+        let balance =
+            validation::balance(&self.clients, &seen, &ended, &self.ledger, &self.mirror, &mut self.reporter);
+        let mut findings = self.reporter.findings.into_vec();
+        for finding in &mut findings {
+            finding.topic = finding
+                .partition
+                .and_then(|partition| self.mirror.topic_name(partition.topic))
+                .map(str::to_owned);
+        }
+        let committed = self.cases.iter().map(|case| case.committed.len() as u64).sum();
+        Judgement {
+            findings,
+            lost: balance.lost,
+            licences: self.ledger.licences,
+            comparisons: self.reporter.comparisons.iter().collect(),
+            sent: balance.sent,
+            acked: balance.acked,
+            indeterminate: balance.indeterminate,
+            refused: balance.refused,
+            read_back: balance.read_back,
+            unread: balance.unread,
+            committed,
+            replicas_compared,
+            topics: self.mirror.names().clone(),
+            history: self.clients.history,
+        }
+    }
+
+    fn topic_created(&mut self, name: &str, topic: acked_wire::Uuid) {
+        self.mirror.topic_created(name, topic);
+        let contract = self.config.contract(name);
+        for case in &mut self.cases {
+            if case.id.topic == topic {
+                case.contract = contract;
+            }
+        }
+    }
+
+    fn with_case(&mut self, id: TopicPartition, judge: impl FnOnce(&mut PartitionCase, &mut Court<'_>)) {
+        let number = self.case_number(id);
+        let mut court = Court {
+            mirror: &self.mirror,
+            ledger: &mut self.ledger,
+            reporter: &mut self.reporter,
+            elr: self.config.elr,
+        };
+        judge(&mut self.cases[number], &mut court);
+    }
+
+    fn case_number(&mut self, id: TopicPartition) -> usize {
+        if let Some(number) = self.numbers.get(&id) {
+            return *number;
+        }
+        let contract = match self.mirror.topic_name(id.topic) {
+            Some(name) => self.config.contract(name),
+            None => self.config.default_topic,
+        };
+        let number = self.cases.len();
+        self.cases.push(PartitionCase::new(id, contract));
+        self.numbers.insert(id, number);
+        number
     }
 }

@@ -1,0 +1,166 @@
+//! Everything that the judge knows of one partition besides its logs: committed set, elections, who leads, who acted,
+//! what was acknowledged. The invariants are written as further `impl` blocks, a file each.
+
+use std::collections::BTreeMap;
+
+use acked_core::{NodeId, TopicPartition};
+
+use super::committed::{Acks, CommittedRecord, CommittedSet, Standing};
+use super::elections::Elections;
+use super::finding::{RecordKey, Rule};
+use super::idempotence::Sequences;
+use super::input::TopicContract;
+use super::ledger::{Ledger, Question, loss_permitted};
+use super::mirror::{Entry, LogMirror, Mirror};
+use super::reporter::{Place, Reporter};
+
+/// What a broker believes itself to be for one partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Leader(i32),
+    Follower(i32),
+}
+
+/// A record acknowledged at acks=1 that no high watermark has passed yet.
+#[derive(Clone, Copy, Debug)]
+pub struct SingleAck {
+    pub entry: Entry,
+    /// The leader that acknowledged it, and its epoch.
+    pub leader: NodeId,
+    pub leader_epoch: i32,
+}
+
+/// A record that stood in the committed set or was acknowledged at acks=1, and was displaced.
+#[derive(Clone, Copy, Debug)]
+pub struct Gone {
+    pub entry: Entry,
+    pub acks: Acks,
+}
+
+/// Who led and acted.
+#[derive(Debug, Default)]
+pub struct Acting {
+    /// The first broker that acted as leader, by leader epoch.
+    pub acted: BTreeMap<i32, NodeId>,
+    /// The first broker that appended as leader, by leader epoch.
+    pub appended: BTreeMap<i32, NodeId>,
+    /// The newest act, so that all but the first of a leader cost nothing.
+    pub newest: Option<(NodeId, i32)>,
+    pub newest_append: Option<(NodeId, i32)>,
+}
+
+/// What a check needs besides the partition.
+pub struct Court<'a> {
+    pub mirror: &'a Mirror,
+    pub ledger: &'a mut Ledger,
+    pub reporter: &'a mut Reporter,
+    pub elr: bool,
+}
+
+/// One partition.
+#[derive(Debug)]
+pub struct PartitionCase {
+    pub id: TopicPartition,
+    pub contract: TopicContract,
+    pub elections: Elections,
+    pub committed: CommittedSet,
+    pub acting: Acting,
+    pub sequences: Sequences,
+    /// By offset and the entry's leader epoch.
+    pub single_acks: BTreeMap<(i64, i32), SingleAck>,
+    pub gone: Vec<Gone>,
+    /// By offset: leader epoch and content of a record that was found to have been sent (S16).
+    pub known: Vec<(i32, u64)>,
+    roles: Vec<(NodeId, Role)>,
+}
+
+impl PartitionCase {
+    pub fn new(id: TopicPartition, contract: TopicContract) -> PartitionCase {
+        PartitionCase {
+            id,
+            contract,
+            elections: Elections::default(),
+            committed: CommittedSet::default(),
+            acting: Acting::default(),
+            sequences: Sequences::default(),
+            single_acks: BTreeMap::new(),
+            gone: Vec::new(),
+            known: Vec::new(),
+            roles: Vec::new(),
+        }
+    }
+
+    pub fn role(&self, node: NodeId) -> Option<Role> {
+        self.roles.iter().find(|(known, _)| *known == node).map(|(_, role)| *role)
+    }
+
+    /// The broker took a role.
+    pub fn took_role(&mut self, node: NodeId, role: Role) {
+        match self.roles.iter_mut().find(|(known, _)| *known == node) {
+            Some(entry) => entry.1 = role,
+            None => self.roles.push((node, role)),
+        }
+    }
+
+    /// The broker's process ended or began: it believes nothing.
+    pub fn forgot_role(&mut self, node: NodeId) {
+        self.roles.retain(|(known, _)| *known != node);
+    }
+
+    /// The highest leader epoch in which somebody acted, -1 for none.
+    pub fn highest_acted(&self) -> i32 {
+        self.acting.acted.last_key_value().map_or(-1, |(epoch, _)| *epoch)
+    }
+
+    pub fn place(&self, node: NodeId, epoch: i32, offset: i64) -> Place {
+        Place { partition: Some(self.id), node: Some(node), epoch, offset: Some(offset) }
+    }
+
+    pub fn key(&self, entry: &Entry) -> RecordKey {
+        RecordKey {
+            partition: self.id,
+            offset: entry.offset,
+            leader_epoch: entry.leader_epoch,
+            content: entry.content,
+        }
+    }
+
+    /// Rule 3 for a committed record that the leader of `acting_in` lacks.
+    pub fn loss_permitted(
+        &self,
+        record: &CommittedRecord,
+        acting_in: i32,
+        mirror: &Mirror,
+        elr: bool,
+    ) -> Option<Rule> {
+        loss_permitted(&Question {
+            elections: self.elections.list(),
+            committed_in: record.committed_in,
+            acting_in,
+            elr,
+            acted: &|epoch| epoch > record.acted_by_then && self.acting.acted.contains_key(&epoch),
+            lost: &|node| mirror.log(self.id, node).is_some_and(|log| log.lost(&record.entry)),
+        })
+    }
+
+    /// Gives a licence for one record and lets its sequence lapse.
+    pub fn license(&mut self, entry: &Entry, rule: Rule, leader: NodeId, epoch: i32, court: &mut Court<'_>) {
+        let key = self.key(entry);
+        court.ledger.license(key, rule, leader, epoch, court.reporter.now);
+        if entry.producer_id >= 0 {
+            self.sequences.lapse(entry.producer_id, entry.producer_epoch, entry.sequence);
+        }
+    }
+}
+
+/// The log holds the record, or a fault took it from there after it was held.
+pub fn holds_or_lost(log: Option<&LogMirror>, record: &Entry) -> bool {
+    log.is_some_and(|log| log.holds(record) || log.lost(record))
+}
+
+impl CommittedRecord {
+    /// Every leader to come must hold it.
+    pub fn is_protected(&self) -> bool {
+        self.standing == Standing::Live
+    }
+}
