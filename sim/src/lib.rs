@@ -5,8 +5,10 @@ compile_error!(
     "unset RUSTFLAGS and build from inside this repository: --cfg madsim comes from .cargo/config.toml"
 );
 
+pub mod bench;
 pub mod judge;
 pub mod nemesis;
+pub mod plan;
 pub mod runner;
 pub mod workload;
 pub mod world;

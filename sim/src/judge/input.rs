@@ -168,3 +168,18 @@ pub struct FinalState {
     pub write_bound: Time,
     pub quorum_bound: Time,
 }
+
+impl FinalState {
+    /// Of a run that was broken off: nothing is known, and nothing is due.
+    pub fn nothing() -> FinalState {
+        FinalState {
+            partitions: Vec::new(),
+            quorum_leader: None,
+            quorum_majority: false,
+            call_bound: Time::MAX,
+            elect_bound: Time::ZERO,
+            write_bound: Time::ZERO,
+            quorum_bound: Time::ZERO,
+        }
+    }
+}

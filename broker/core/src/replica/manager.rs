@@ -138,6 +138,15 @@ impl ReplicaManager {
         .min()
     }
 
+    /// Where each usable log ends, appends whose write has not completed included: what an orderly stop, after the last
+    /// write, has made durable.
+    pub fn log_end_offsets(&self) -> Vec<(TopicPartition, i64)> {
+        let claimed = self.replicas.iter().filter(|(_, replica)| !replica.is_offline());
+        let claimed = claimed.map(|(partition, replica)| (*partition, replica.log.log_end_offset()));
+        let unclaimed = self.unclaimed.iter().map(|(partition, (log, _))| (*partition, log.log_end_offset()));
+        claimed.chain(unclaimed).collect()
+    }
+
     /// The high watermark of every online replica: what a clean stop checkpoints last.
     pub fn high_watermarks(&self) -> Vec<(TopicPartition, i64)> {
         let online = self.replicas.values().filter(|replica| !replica.is_offline());

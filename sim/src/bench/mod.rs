@@ -1,0 +1,4 @@
+//! What the simulator costs: CPU time, and the machine-independent unit F.
+
+pub mod cpu;
+pub mod floor;

@@ -1,0 +1,365 @@
+//! The cluster under test: starts, stops and cuts its members, and tells the recorder what was really done. Faults act
+//! through it; it never decides when.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use acked_client::{Admin, ElectionKind};
+use acked_core::{NodeId, Rules};
+use acked_node::{Node, NodeConfig, NodeHandle};
+use acked_wire::error_code;
+
+use super::recorder::Recorder;
+use crate::judge::FaultEvent;
+use crate::nemesis::targets;
+use crate::plan::FaultPlan;
+use crate::world::{BlockId, CrashKind, Host, SimEnv, World};
+
+/// Node ids of controllers are this plus their number; those of brokers are their number.
+pub const CONTROLLER_BASE: i32 = 100;
+
+/// How long an orderly stop may take before it is ended by force.
+const STOP_WAIT_MAX: Duration = Duration::from_secs(30);
+/// How often a condition on the view is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// `b1` or `c1`.
+pub fn node_name(node: NodeId) -> String {
+    if node.0 > CONTROLLER_BASE { format!("c{}", node.0 - CONTROLLER_BASE) } else { format!("b{}", node.0) }
+}
+
+/// A member of the world: a broker, a controller or a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub name: String,
+    /// `None` for clients.
+    pub node: Option<NodeId>,
+    pub host: Host,
+}
+
+impl Member {
+    pub fn is_broker(&self) -> bool {
+        self.node.is_some_and(|node| node.0 <= CONTROLLER_BASE)
+    }
+
+    pub fn is_controller(&self) -> bool {
+        self.node.is_some_and(|node| node.0 > CONTROLLER_BASE)
+    }
+}
+
+/// What runs on a node's host.
+struct Process {
+    config: NodeConfig,
+    state: ProcessState,
+    /// Of the process that runs; it makes the handle when it starts.
+    handle: Arc<Mutex<Option<NodeHandle>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProcessState {
+    Down,
+    /// On its way up; nothing can end it before it is there.
+    Starting,
+    Up,
+    /// Stopping in order; whoever asked for it sees it through.
+    Stopping,
+}
+
+pub struct Cluster {
+    world: World,
+    recorder: Arc<Recorder>,
+    rules: Rules,
+    members: Vec<Member>,
+    processes: Mutex<BTreeMap<NodeId, Process>>,
+    /// Blocks that are not lifted.
+    cuts: Mutex<Vec<BlockId>>,
+    /// The process of the nemesis: what it asks of the cluster goes over its own connections.
+    env: SimEnv,
+    admin: Admin,
+    client: u32,
+}
+
+impl Cluster {
+    #[expect(clippy::too_many_arguments, reason = "everything that a cluster is made of")]
+    pub fn new(
+        world: World,
+        recorder: Arc<Recorder>,
+        rules: Rules,
+        members: Vec<Member>,
+        configs: Vec<NodeConfig>,
+        env: SimEnv,
+        admin: Admin,
+        client: u32,
+    ) -> Cluster {
+        let processes = configs
+            .into_iter()
+            .map(|config| {
+                let state = ProcessState::Down;
+                (config.node, Process { config, state, handle: Arc::default() })
+            })
+            .collect();
+        Cluster {
+            world,
+            recorder,
+            rules,
+            members,
+            processes: Mutex::new(processes),
+            cuts: Mutex::default(),
+            env,
+            admin,
+            client,
+        }
+    }
+
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    pub fn admin(&self) -> &Admin {
+        &self.admin
+    }
+
+    pub fn recorder(&self) -> &Arc<Recorder> {
+        &self.recorder
+    }
+
+    pub fn env(&self) -> &SimEnv {
+        &self.env
+    }
+
+    /// The members that the words mean now, each once, in the order named.
+    pub fn resolve(&self, words: &[String]) -> Vec<Member> {
+        let recorded = self.recorder.lock();
+        let mut found: Vec<Member> = Vec::new();
+        for word in words {
+            let target = targets::parse(word).expect("checked when the plan was made");
+            for member in targets::resolve(&target, &recorded.view, &self.members) {
+                if !found.contains(&member) {
+                    found.push(member);
+                }
+            }
+        }
+        found
+    }
+
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    pub async fn sleep(&self, duration: Duration) {
+        self.world.sleep(duration).await;
+    }
+
+    /// Waits until `condition` holds or `wait_max` has passed; whether it held.
+    pub async fn until(&self, wait_max: Duration, mut condition: impl FnMut() -> bool) -> bool {
+        let deadline = self.world.now() + wait_max;
+        while !condition() {
+            if self.world.now() >= deadline {
+                return false;
+            }
+            self.sleep(LOOK_INTERVAL).await;
+        }
+        true
+    }
+
+    fn processes(&self) -> MutexGuard<'_, BTreeMap<NodeId, Process>> {
+        self.processes.lock().expect("nothing panics while it starts or stops a process")
+    }
+
+    fn state(&self, node: NodeId) -> ProcessState {
+        self.processes()[&node].state
+    }
+
+    /// Moves a node's process from one state to another; false when it is in none of those.
+    fn turn(&self, node: NodeId, from: &[ProcessState], to: ProcessState) -> bool {
+        let mut processes = self.processes();
+        let process = processes.get_mut(&node).expect("every node has a configuration");
+        let turns = from.contains(&process.state);
+        if turns {
+            process.state = to;
+        }
+        turns
+    }
+
+    /// Starts a node, if it is down.
+    pub async fn start(&self, member: &Member) {
+        let node = member.node.expect("only nodes are started here");
+        if !self.turn(node, &[ProcessState::Down], ProcessState::Starting) {
+            return;
+        }
+        let (config, slot) = {
+            let processes = self.processes();
+            let process = &processes[&node];
+            (process.config.clone(), process.handle.clone())
+        };
+        let (rules, recorder, name) = (self.rules, self.recorder.clone(), member.name.clone());
+        let main = move |env: SimEnv| {
+            let (node, handle) = Node::new(env, config.clone(), rules, recorder.clone());
+            *slot.lock().expect("nothing panics while it holds a handle") = Some(handle);
+            let (recorder, name) = (recorder.clone(), name.clone());
+            async move {
+                if let Err(error) = node.run().await {
+                    recorder.failed(format!("{name} stopped by itself: failed to {error}"));
+                }
+            }
+        };
+        self.world.start(member.host, main).await;
+        self.turn(node, &[ProcessState::Starting], ProcessState::Up);
+    }
+
+    /// Kills a node that is up; false when there is nothing to kill, or when nothing that mattered was lost.
+    pub fn crash(&self, plan: &FaultPlan, member: &Member, kind: CrashKind) -> bool {
+        let Some(node) = member.node else { return false };
+        if !self.turn(node, &[ProcessState::Up, ProcessState::Stopping], ProcessState::Down) {
+            return false;
+        }
+        // Told before it happens, so that the judge knows the cause of what the disk reports.
+        self.tell(plan, &[node], true, kind == CrashKind::Power, &member.name);
+        self.world.crash(member.host, kind);
+        true
+    }
+
+    /// Starts a node again that a fault took down.
+    pub async fn start_again(&self, fault: &str, member: &Member) {
+        let node = member.node.expect("only nodes are taken down");
+        if self.state(node) == ProcessState::Down {
+            self.heal(fault, "start", &[node], &member.name);
+            self.start(member).await;
+        }
+    }
+
+    /// Stops a node in order; false when it was not up.
+    pub async fn stop(&self, plan: &FaultPlan, member: &Member) -> bool {
+        let Some(node) = member.node else { return false };
+        if !self.turn(node, &[ProcessState::Up], ProcessState::Stopping) {
+            return false;
+        }
+        let slot = self.processes()[&node].handle.clone();
+        if let Some(handle) = &*slot.lock().expect("nothing panics while it holds a handle") {
+            handle.stop();
+        }
+        self.tell(plan, &[node], true, false, &member.name);
+        self.until(STOP_WAIT_MAX, || {
+            !self.world.is_alive(member.host) || self.state(node) != ProcessState::Stopping
+        })
+        .await;
+        // Another fault may have killed it, and started it again, meanwhile.
+        if self.turn(node, &[ProcessState::Stopping], ProcessState::Down) {
+            self.world.crash(member.host, CrashKind::Process);
+        }
+        true
+    }
+
+    pub fn pause(&self, plan: &FaultPlan, member: &Member) -> bool {
+        if !self.world.is_alive(member.host) || self.world.is_paused(member.host) {
+            return false;
+        }
+        self.tell(plan, &nodes(std::slice::from_ref(member)), true, false, &member.name);
+        self.world.pause(member.host);
+        true
+    }
+
+    pub fn resume(&self, fault: &str, member: &Member) {
+        if self.world.is_paused(member.host) {
+            self.heal(fault, "pause", &nodes(std::slice::from_ref(member)), &member.name);
+            self.world.resume(member.host);
+        }
+    }
+
+    /// Cuts what goes from one side to the other. Cuts add up; each is lifted by itself.
+    pub fn block(&self, plan: &FaultPlan, from: &[Member], to: &[Member]) -> BlockId {
+        let names = |members: &[Member]| {
+            members.iter().map(|member| member.name.as_str()).collect::<Vec<_>>().join(" ")
+        };
+        self.tell(plan, &nodes(from), true, false, &format!("{{{}}} to {{{}}}", names(from), names(to)));
+        let block = self.world.block(&hosts(from), &hosts(to));
+        self.cuts.lock().expect("nothing panics while it cuts").push(block);
+        block
+    }
+
+    pub fn unblock(&self, plan: &FaultPlan, block: BlockId) {
+        let mut cuts = self.cuts.lock().expect("nothing panics while it cuts");
+        // It may have been healed with everything else at the end of the safety phase.
+        if let Some(at) = cuts.iter().position(|cut| *cut == block) {
+            cuts.remove(at);
+            self.heal(&plan.id, &plan.kind, &[], "");
+            self.world.unblock(block);
+        }
+    }
+
+    /// Transmissions that cut links have held up or lost so far.
+    pub fn blocked_transmissions(&self) -> u64 {
+        let counters = self.world.network_counters();
+        counters.stuck + counters.attempts_dropped
+    }
+
+    /// Asks for an election; whether a leader was really moved.
+    pub async fn elect(&self, plan: &FaultPlan, topic: &str, index: i32, kind: ElectionKind) -> bool {
+        let before = self.recorder.lock().view.partition(topic, index).and_then(|state| state.leader);
+        let operation = self.recorder.call(self.client, "elect-leaders");
+        let result = self.admin.elect_leaders(kind, Some(&[(topic, index)])).await;
+        let code = match &result {
+            Ok(partitions) => partitions.first().map_or(error_code::NONE, |partition| partition.code),
+            Err(error) => error.code,
+        };
+        self.recorder.client(&crate::judge::ClientEvent::CallEnded { operation, code });
+        let after = self.recorder.lock().view.partition(topic, index).and_then(|state| state.leader);
+        let moved = code == error_code::NONE && before != after;
+        let text = format!("{topic}-{index}: {}", error_code::name(code));
+        self.tell(plan, &after.into_iter().collect::<Vec<_>>(), true, false, &text);
+        moved
+    }
+
+    /// Waits until a broker is in every in-sync set that it is assigned to.
+    pub async fn until_in_sync(&self, member: &Member, wait_max: Duration) -> bool {
+        let Some(node) = member.node else { return true };
+        self.until(wait_max, || {
+            let recorded = self.recorder.lock();
+            recorded
+                .view
+                .partitions()
+                .all(|state| !state.replicas.contains(&node) || state.isr.contains(&node))
+        })
+        .await
+    }
+
+    /// Ends every fault: all links whole, everybody awake, every node started.
+    pub async fn heal_everything(&self) {
+        self.cuts.lock().expect("nothing panics while it cuts").clear();
+        self.world.unblock_all();
+        for member in &self.members {
+            self.resume("heal", member);
+        }
+        for member in self.members.iter().filter(|member| member.node.is_some()) {
+            // A node that stopped by itself is started like one that was killed.
+            let node = member.node.expect("filtered just above");
+            if self.state(node) == ProcessState::Up && !self.world.is_alive(member.host) {
+                self.turn(node, &[ProcessState::Up], ProcessState::Down);
+            }
+            self.start_again("heal", member).await;
+        }
+    }
+
+    fn tell(&self, plan: &FaultPlan, nodes: &[NodeId], injected: bool, loses_power: bool, text: &str) {
+        let event =
+            FaultEvent { id: &plan.id, kind: &plan.kind, nodes, injected, loses_power, wipes_disk: false };
+        self.recorder.fault(&event, text);
+    }
+
+    fn heal(&self, id: &str, kind: &str, nodes: &[NodeId], text: &str) {
+        let event = FaultEvent { id, kind, nodes, injected: false, loses_power: false, wipes_disk: false };
+        self.recorder.fault(&event, text);
+    }
+}
+
+fn nodes(members: &[Member]) -> Vec<NodeId> {
+    let mut nodes: Vec<NodeId> = members.iter().filter_map(|member| member.node).collect();
+    nodes.sort();
+    nodes.dedup();
+    nodes
+}
+
+fn hosts(members: &[Member]) -> Vec<Host> {
+    members.iter().map(|member| member.host).collect()
+}
