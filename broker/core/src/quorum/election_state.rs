@@ -69,7 +69,9 @@ pub fn at_start(
         (Some(leader), _) if leader != node => StartRole::Follower { leader },
         _ => StartRole::Unattached,
     };
-    let leader = found.leader.filter(|_| role != StartRole::Unattached);
+    // A candidate asks anew; whoever was elected says so.
+    let keeps_leader = matches!(role, StartRole::Resigned | StartRole::Follower { .. });
+    let leader = found.leader.filter(|_| keeps_leader);
     (QuorumState { leader, ..found }, role)
 }
 

@@ -53,7 +53,8 @@ impl Quorum {
         self.leader = Some(self.config.node);
         let log_end_offset = self.log.end_offset();
         self.enter(Role::Leader(leader), out);
-        out.observe(Observation::QuorumLeaderElected { epoch: self.epoch, log_end_offset });
+        let elected = Observation::QuorumLeaderElected { epoch: self.epoch, log_end_offset };
+        self.outbox.observe(elected, out);
         self.append_leader_change(now, &granting, out);
     }
 
@@ -85,7 +86,7 @@ impl Quorum {
             .map(|(voter, progress)| (progress.log_end_offset.unwrap_or(-1), *voter))
             .collect();
         successors.sort_by_key(|(end, voter)| (-end, *voter));
-        out.observe(Observation::QuorumLeaderResigned { epoch: self.epoch });
+        self.outbox.observe(Observation::QuorumLeaderResigned { epoch: self.epoch }, out);
         self.become_resigned(now, successors.into_iter().map(|(_, voter)| voter).collect(), out);
     }
 

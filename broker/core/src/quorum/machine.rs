@@ -464,7 +464,7 @@ impl Quorum {
             asks_another: false,
         };
         self.enter(Role::Follower(follower), out);
-        out.observe(Observation::QuorumFollowing { epoch, leader });
+        self.outbox.observe(Observation::QuorumFollowing { epoch, leader }, out);
     }
 
     pub(super) fn become_prospective(&mut self, now: Time, out: &mut Output<QuorumEffect>) {
@@ -484,7 +484,7 @@ impl Quorum {
         self.ballots += 1;
         let ballot = Ballot::new(own.id, now + self.random_election_timeout());
         self.enter(Role::Candidate(ballot), out);
-        out.observe(Observation::BecameCandidate { epoch });
+        self.outbox.observe(Observation::BecameCandidate { epoch }, out);
         self.outbox.observe(Observation::VoteGranted { epoch, candidate: own.id }, out);
     }
 

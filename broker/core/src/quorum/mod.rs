@@ -46,3 +46,6 @@ pub use election_state::{QuorumState, ReplicaKey, StartRole, at_start};
 pub use machine::Quorum;
 pub use messages::METADATA_TOPIC;
 pub use metadata_log::{InvalidBatch, LogDamage, RecoveredLog, recover_log};
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Keeps everything that leaves a node behind the state it depends on. While a `SaveState` is outstanding, later
 //! messages and log writes wait in order; what needs no durable state passes. This gives an asynchronous disk the
-//! order that Kafka has by writing `quorum-state` before it goes on.
+//! order that Kafka has by writing `quorum-state` before it goes on. Observations of roles wait as well: a role that a
+//! crash can undo without a trace was never taken.
 
 use std::collections::VecDeque;
 

@@ -1,0 +1,66 @@
+//! Claims about whole clusters under trouble.
+
+mod cluster;
+mod judge;
+
+use std::time::Duration;
+
+use cluster::{Bug, Cluster};
+use proptest::prelude::*;
+
+/// Δ_quorum of the invariants: five times fetch and election time-out, with Kafka's defaults.
+const QUORUM_BOUND: Duration = Duration::from_secs(15);
+
+/// Trouble, then quiet; gives the violations.
+fn run(seed: u64, voters: usize, bug: Bug, checks_disks: bool) -> Cluster {
+    let mut cluster = Cluster::new(seed, voters, 1, bug, checks_disks);
+    cluster.run_for(Duration::from_secs(3));
+    cluster.trouble(Duration::from_secs(25));
+    cluster.heal();
+    cluster
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn quorum_keeps_its_promises_under_trouble_and_elects_within_the_bound_after(
+        seed in any::<u64>(),
+        voters in 3_usize..=5,
+    ) {
+        let mut cluster = run(seed, voters, Bug::None, true);
+        cluster.run_for(QUORUM_BOUND);
+        prop_assert!(cluster.has_one_leader(), "L7: no leader that all follow");
+        cluster.propose();
+        cluster.run_for(Duration::from_secs(3));
+        prop_assert!(cluster.has_converged(), "not every node has the whole log");
+        prop_assert!(cluster.judge.violations.is_empty(), "{:#?}", cluster.judge.violations);
+        prop_assert!(cluster.judge.committed_batches() > 1);
+    }
+}
+
+/// How many of `seeds` end with a violation whose text begins with one of `names`.
+fn caught(bug: Bug, checks_disks: bool, names: &[&str], seeds: u64) -> usize {
+    (0..seeds)
+        .filter(|seed| {
+            let mut cluster = run(*seed, 3, bug, checks_disks);
+            cluster.run_for(Duration::from_secs(10));
+            cluster.judge.violations.iter().any(|found| names.iter().any(|name| found.starts_with(name)))
+        })
+        .count()
+}
+
+#[test]
+fn reply_before_the_vote_is_saved_is_caught_by_the_second_vote_or_leader() {
+    assert!(caught(Bug::VoteNotSaved, false, &["Q1", "Q2"], 40) > 0);
+}
+
+#[test]
+fn acknowledgement_before_the_log_is_synced_is_caught_by_looking_at_disks() {
+    assert!(caught(Bug::AckBeforeSync, true, &["Q5"], 10) > 0);
+}
+
+#[test]
+fn acknowledgement_before_the_log_is_synced_loses_committed_records_that_others_applied() {
+    assert!(caught(Bug::AckBeforeSync, false, &["Q4"], 40) > 0);
+}
