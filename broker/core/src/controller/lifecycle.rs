@@ -389,3 +389,168 @@ impl Lifecycle {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: Time = Time::from_secs(2);
+
+    fn broker() -> Lifecycle {
+        let (cluster, incarnation) = (Str::from("cluster"), Uuid([1; 16]));
+        let settings = BrokerSettings::default();
+        let config =
+            LifecycleConfig::new(NodeId(1), cluster, incarnation, Vec::new(), vec![Uuid([2; 16])], &settings);
+        Lifecycle::new(LifecycleConfig { previous_broker_epoch: Some(40), ..config }, Time::ZERO)
+    }
+
+    fn feed(broker: &mut Lifecycle, now: Time, input: LifecycleInput) -> Vec<LifecycleEffect> {
+        let mut out = Output::default();
+        broker.handle(now, input, &mut out);
+        out.effects
+    }
+
+    fn registered(broker: &mut Lifecycle, now: Time, send: u64, broker_epoch: i64) -> Vec<LifecycleEffect> {
+        let response = BrokerRegistrationResponse { broker_epoch, ..Default::default() };
+        feed(broker, now, LifecycleInput::RegistrationResponse { send, result: Ok(response) })
+    }
+
+    fn answered(
+        broker: &mut Lifecycle,
+        now: Time,
+        send: u64,
+        fenced: bool,
+        stop: bool,
+    ) -> Vec<LifecycleEffect> {
+        let response = BrokerHeartbeatResponse {
+            is_caught_up: true,
+            is_fenced: fenced,
+            should_shut_down: stop,
+            ..Default::default()
+        };
+        feed(broker, now, LifecycleInput::HeartbeatResponse { send, result: Ok(response) })
+    }
+
+    fn heartbeat_of(effects: &[LifecycleEffect]) -> &BrokerHeartbeatRequest {
+        match effects.last() {
+            Some(LifecycleEffect::SendHeartbeat { body, .. }) => body,
+            other => panic!("no heartbeat: {other:?}"),
+        }
+    }
+
+    /// Registered in epoch 50, unfenced at time zero; the second heartbeat is due after the interval.
+    fn serving() -> Lifecycle {
+        let mut broker = broker();
+        feed(&mut broker, Time::ZERO, LifecycleInput::ReadyToUnfence);
+        registered(&mut broker, Time::ZERO, 1, 50);
+        let effects = answered(&mut broker, Time::ZERO, 2, false, false);
+        assert_eq!(effects, [LifecycleEffect::CaughtUp, LifecycleEffect::Fenced { fenced: false }]);
+        broker
+    }
+
+    #[test]
+    fn registration_presents_the_epoch_of_the_clean_stop() {
+        let effects = feed(&mut broker(), Time::ZERO, LifecycleInput::Tick);
+        let [LifecycleEffect::SendRegistration { send: 1, body }] = effects.as_slice() else {
+            panic!("{effects:?}");
+        };
+        assert_eq!((body.broker_id, body.previous_broker_epoch), (1, 40));
+        assert_eq!(body.features, supported_features());
+    }
+
+    #[test]
+    fn heartbeats_follow_the_registration_and_tell_what_is_wanted() {
+        let mut broker = broker();
+        feed(&mut broker, Time::ZERO, LifecycleInput::Tick);
+        let effects = registered(&mut broker, Time::ZERO, 1, 50);
+        assert_eq!(effects[0], LifecycleEffect::Registered { broker_epoch: 50 });
+        let first = heartbeat_of(&effects);
+        assert_eq!((first.broker_epoch, first.current_metadata_offset, first.want_fence), (50, -1, true));
+        answered(&mut broker, Time::ZERO, 2, true, false);
+        assert_eq!(broker.next_deadline(), Some(INTERVAL));
+        feed(&mut broker, Time::ZERO, LifecycleInput::MetadataReached { offset: 51 });
+        let effects = feed(&mut broker, Time::ZERO, LifecycleInput::ReadyToUnfence);
+        let second = heartbeat_of(&effects);
+        assert_eq!((second.current_metadata_offset, second.want_fence), (51, false));
+    }
+
+    #[test]
+    fn refused_registration_is_tried_again_with_growing_pauses_until_the_deadline() {
+        let mut broker = broker();
+        let mut now = Time::ZERO;
+        let mut effects = feed(&mut broker, now, LifecycleInput::Tick);
+        let mut pauses = Vec::new();
+        let response = BrokerRegistrationResponse {
+            error_code: error_code::DUPLICATE_BROKER_REGISTRATION,
+            ..Default::default()
+        };
+        while let Some(LifecycleEffect::SendRegistration { send, .. }) = effects.last() {
+            let answer = LifecycleInput::RegistrationResponse { send: *send, result: Ok(response.clone()) };
+            assert_eq!(feed(&mut broker, now, answer), []);
+            let next = broker.next_deadline().expect("it tries again");
+            pauses.push((next - now).as_millis());
+            now = next;
+            effects = feed(&mut broker, now, LifecycleInput::Tick);
+        }
+        assert_eq!(pauses[..4], [100, 200, 400, 800]);
+        assert!(pauses.iter().all(|pause| *pause <= 9000));
+        assert_eq!(now, Time::from_secs(60));
+        let last_error = Some(error_code::DUPLICATE_BROKER_REGISTRATION);
+        assert_eq!(effects, [LifecycleEffect::RegistrationFailed { last_error }]);
+        assert_eq!(broker.next_deadline(), None);
+    }
+
+    #[test]
+    fn stale_epoch_registers_the_same_incarnation_again() {
+        let mut broker = serving();
+        feed(&mut broker, INTERVAL, LifecycleInput::Tick);
+        let response =
+            BrokerHeartbeatResponse { error_code: error_code::STALE_BROKER_EPOCH, ..Default::default() };
+        let effects =
+            feed(&mut broker, INTERVAL, LifecycleInput::HeartbeatResponse { send: 3, result: Ok(response) });
+        assert_eq!(effects[0], LifecycleEffect::Fenced { fenced: true });
+        let LifecycleEffect::SendRegistration { body, .. } = &effects[1] else { panic!("{effects:?}") };
+        assert_eq!((body.incarnation_id, body.previous_broker_epoch), (Uuid([1; 16]), 50));
+        assert_eq!(broker.broker_epoch(), None);
+    }
+
+    #[test]
+    fn late_answers_count_for_nothing() {
+        let mut broker = serving();
+        feed(&mut broker, INTERVAL, LifecycleInput::Tick);
+        // Another controller: heartbeat 4 goes out, the answer to 3 is nobody's.
+        let effects = feed(&mut broker, INTERVAL, LifecycleInput::ControllerChanged);
+        assert!(matches!(effects[0], LifecycleEffect::SendHeartbeat { send: 4, .. }));
+        assert_eq!(answered(&mut broker, INTERVAL, 3, true, false), []);
+        assert!(!broker.is_fenced());
+    }
+
+    #[test]
+    fn broker_stops_when_the_controller_agrees() {
+        let mut broker = serving();
+        let effects = feed(&mut broker, Time::ZERO, LifecycleInput::ShutDown);
+        assert!(heartbeat_of(&effects).want_shut_down);
+        assert_eq!(answered(&mut broker, Time::ZERO, 3, false, false), []);
+        let effects = feed(&mut broker, INTERVAL, LifecycleInput::Tick);
+        assert!(heartbeat_of(&effects).want_shut_down);
+        let effects = answered(&mut broker, INTERVAL, 4, true, true);
+        let stop = LifecycleEffect::ReadyToStop { granted: true, broker_epoch: Some(50) };
+        assert_eq!(effects, [LifecycleEffect::Fenced { fenced: true }, stop]);
+        assert_eq!(feed(&mut broker, INTERVAL, LifecycleInput::Tick), []);
+    }
+
+    #[test]
+    fn broker_stops_on_its_own_when_no_controller_answers() {
+        let mut broker = serving();
+        feed(&mut broker, Time::ZERO, LifecycleInput::ShutDown);
+        assert_eq!(broker.next_deadline(), Some(Time::from_secs(300)));
+        let effects = feed(&mut broker, Time::from_secs(300), LifecycleInput::Tick);
+        assert_eq!(effects, [LifecycleEffect::ReadyToStop { granted: false, broker_epoch: Some(50) }]);
+    }
+
+    #[test]
+    fn unregistered_broker_stops_at_once() {
+        let effects = feed(&mut broker(), Time::ZERO, LifecycleInput::ShutDown);
+        assert_eq!(effects, [LifecycleEffect::ReadyToStop { granted: true, broker_epoch: None }]);
+    }
+}

@@ -227,3 +227,129 @@ fn refuse(request: RequestId, error_code: i16) -> ProducerIdsEffect {
     let body = InitProducerIdResponse { error_code, ..InitProducerIdResponse::default() };
     ProducerIdsEffect::Reply { request, body }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use acked_wire::Str;
+
+    const WAIT: Time = Time::from_secs(30);
+
+    fn machine() -> ProducerIds {
+        let retry_backoff = Time::from_millis(100);
+        ProducerIds::new(ProducerIdsConfig { node: NodeId(1), wait_max: WAIT, retry_backoff })
+    }
+
+    fn feed(ids: &mut ProducerIds, now: Time, input: ProducerIdsInput) -> Vec<ProducerIdsEffect> {
+        let mut out = Output::default();
+        ids.handle(now, input, &mut out);
+        out.effects
+    }
+
+    fn ask(ids: &mut ProducerIds, request: u64) -> Vec<ProducerIdsEffect> {
+        let body = InitProducerIdRequest { transactional_id: None, ..Default::default() };
+        feed(ids, Time::ZERO, ProducerIdsInput::InitProducerId { request: RequestId(request), body })
+    }
+
+    fn allocated(ids: &mut ProducerIds, send: u64, start: i64, length: i32) -> Vec<ProducerIdsEffect> {
+        let answer = AllocateProducerIdsResponse {
+            producer_id_start: start,
+            producer_id_len: length,
+            ..Default::default()
+        };
+        feed(ids, Time::ZERO, ProducerIdsInput::Allocated { send, result: Ok(answer) })
+    }
+
+    fn given(effects: &[ProducerIdsEffect]) -> Vec<(u64, i64, i16)> {
+        let reply = |effect: &ProducerIdsEffect| match effect {
+            ProducerIdsEffect::Reply { request, body } => {
+                Some((request.0, body.producer_id, body.error_code))
+            }
+            ProducerIdsEffect::SendAllocate { .. } => None,
+        };
+        effects.iter().filter_map(reply).collect()
+    }
+
+    fn sent(effects: &[ProducerIdsEffect]) -> usize {
+        effects.iter().filter(|effect| matches!(effect, ProducerIdsEffect::SendAllocate { .. })).count()
+    }
+
+    #[test]
+    fn requests_wait_for_the_registration_and_the_first_block() {
+        let mut ids = machine();
+        assert_eq!(ask(&mut ids, 1), []);
+        assert_eq!(sent(&feed(&mut ids, Time::ZERO, ProducerIdsInput::Registered { broker_epoch: 5 })), 1);
+        assert_eq!(ask(&mut ids, 2), []);
+        assert_eq!(given(&allocated(&mut ids, 1, 3000, 1000)), [(1, 3000, 0), (2, 3001, 0)]);
+    }
+
+    #[test]
+    fn ids_are_never_given_twice_and_blocks_are_fetched_ahead() {
+        let mut ids = machine();
+        feed(&mut ids, Time::ZERO, ProducerIdsInput::Registered { broker_epoch: 5 });
+        let mut seen = Vec::new();
+        let mut sends = 0;
+        for request in 0..100 {
+            let mut effects = ask(&mut ids, request);
+            while sent(&effects) > 0 {
+                seen.extend(given(&effects));
+                sends += 1;
+                effects = allocated(&mut ids, sends, i64::try_from(sends).expect("few") * 20, 20);
+            }
+            seen.extend(given(&effects));
+        }
+        let ids: Vec<i64> = seen.iter().map(|(_, id, _)| *id).collect();
+        assert_eq!(ids, (20..120).collect::<Vec<i64>>());
+    }
+
+    #[test]
+    fn failed_allocation_is_tried_again_and_requests_are_told_in_time() {
+        let mut ids = machine();
+        feed(&mut ids, Time::ZERO, ProducerIdsInput::Registered { broker_epoch: 5 });
+        assert_eq!(sent(&ask(&mut ids, 1)), 1);
+        let failed = ProducerIdsInput::Allocated { send: 1, result: Err(PeerError::TimedOut) };
+        assert_eq!(feed(&mut ids, Time::ZERO, failed), []);
+        let retry = ids.next_deadline().expect("it tries again");
+        assert_eq!(retry, Time::from_millis(100));
+        assert_eq!(sent(&feed(&mut ids, retry, ProducerIdsInput::Tick)), 1);
+        assert_eq!(ids.next_deadline(), Some(WAIT));
+        let effects = feed(&mut ids, WAIT, ProducerIdsInput::Tick);
+        assert_eq!(given(&effects), [(1, -1, error_code::COORDINATOR_LOAD_IN_PROGRESS)]);
+    }
+
+    #[test]
+    fn blocks_that_make_no_sense_are_not_used() {
+        for (start, length) in [(-1, 10), (0, 0), (0, -1), (i64::MAX, 10)] {
+            let mut ids = machine();
+            feed(&mut ids, Time::ZERO, ProducerIdsInput::Registered { broker_epoch: 5 });
+            ask(&mut ids, 1);
+            assert_eq!(given(&allocated(&mut ids, 1, start, length)), [], "{start} {length}");
+        }
+    }
+
+    #[test]
+    fn transactional_and_inconsistent_requests_are_refused() {
+        let mut ids = machine();
+        let mut code = |transactional_id: Option<&str>, producer_id| {
+            let body = InitProducerIdRequest {
+                transactional_id: transactional_id.map(Str::from),
+                producer_id,
+                ..Default::default()
+            };
+            let input = ProducerIdsInput::InitProducerId { request: RequestId(1), body };
+            given(&feed(&mut ids, Time::ZERO, input))[0].2
+        };
+        assert_eq!(code(Some("t"), -1), error_code::COORDINATOR_NOT_AVAILABLE);
+        assert_eq!(code(Some(""), -1), error_code::INVALID_REQUEST);
+        assert_eq!(code(None, 7), error_code::INVALID_REQUEST, "an id without its epoch");
+    }
+
+    #[test]
+    fn queue_of_waiting_requests_is_bounded() {
+        let mut ids = machine();
+        for request in 0..1000 {
+            assert_eq!(ask(&mut ids, request), []);
+        }
+        assert_eq!(given(&ask(&mut ids, 1000)), [(1000, -1, error_code::COORDINATOR_LOAD_IN_PROGRESS)]);
+    }
+}

@@ -1,0 +1,11 @@
+//! The rules of the controller as claims, and a random walk against short invariants.
+
+mod cluster;
+mod elections;
+mod golden;
+mod isr_changes;
+mod membership;
+mod replaying;
+mod serving_metadata;
+mod topics;
+mod walk;
