@@ -20,7 +20,7 @@ impl Quorum {
                 follower.deadline = now + self.config.fetch_timeout;
             } else if !self.is_stopping() {
                 // It stands only with what it cannot lose; a write under way is waited for.
-                if self.log.is_synced() {
+                if self.may_stand() {
                     self.become_prospective(now, out);
                 }
                 return;
@@ -92,9 +92,9 @@ impl Quorum {
             return has_learned || !counts;
         }
         match answer.diverging {
-            Some((epoch, end_offset)) => self.truncate(from, epoch, end_offset, out),
+            Some((epoch, end_offset)) if !self.truncate(from, epoch, end_offset, out) => return false,
             None if !self.append(&answer, out) => return false,
-            None => {}
+            Some(_) | None => {}
         }
         if let Role::Follower(follower) = &mut self.role {
             follower.deadline = now + self.config.fetch_timeout;
@@ -112,8 +112,18 @@ impl Quorum {
         }
     }
 
-    fn truncate(&mut self, leader: NodeId, epoch: i32, end_offset: i64, out: &mut Output<QuorumEffect>) {
+    /// Cuts where the leader's log parts from this one. False when nothing can be cut.
+    fn truncate(
+        &mut self,
+        leader: NodeId,
+        epoch: i32,
+        end_offset: i64,
+        out: &mut Output<QuorumEffect>,
+    ) -> bool {
         let to = self.log.truncation_point(epoch, end_offset);
+        if to >= self.log.end_offset() {
+            return false;
+        }
         if to < self.high_watermark {
             let fault = QuorumFault::DivergesBelowHighWatermark {
                 epoch: self.epoch,
@@ -121,12 +131,14 @@ impl Quorum {
                 to,
                 high_watermark: self.high_watermark,
             };
-            return self.halt(fault, out);
+            self.halt(fault, out);
+            return false;
         }
         let (write, size) = self.log.truncate_to(to);
         assert!(self.log.end_offset() >= self.high_watermark, "a committed batch was cut");
         self.outbox.send(QuorumEffect::TruncateLog { write, size }, out);
         out.observe(Observation::QuorumTruncated { to: self.log.end_offset() });
+        true
     }
 
     /// Appends the whole batches that continue this log. False when the answer's records are unusable.

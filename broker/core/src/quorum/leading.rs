@@ -160,8 +160,11 @@ impl Quorum {
 
     pub(super) fn drive_resigned(&mut self, now: Time, out: &mut Output<QuorumEffect>) {
         let Role::Resigned(resigned) = &self.role else { unreachable!("called for this role only") };
-        if now >= resigned.deadline && !self.is_stopping() {
-            return self.become_unattached(now, self.epoch + 1, out);
+        if now >= resigned.deadline
+            && !self.is_stopping()
+            && let Some(next_epoch) = self.epoch.checked_add(1)
+        {
+            return self.become_unattached(now, next_epoch, out);
         }
         if now < resigned.deadline {
             self.wake_at(resigned.deadline);

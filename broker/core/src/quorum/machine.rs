@@ -40,6 +40,22 @@ pub(super) struct InFlight {
     expires_at: Time,
 }
 
+impl Asked {
+    fn errand(self) -> Errand {
+        match self {
+            Asked::Fetch { .. } => Errand::Fetch,
+            Asked::Vote { .. } | Asked::Begin { .. } | Asked::End { .. } => Errand::Election,
+        }
+    }
+}
+
+/// What is backed off together: vain questions who leads must not delay an election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Errand {
+    Fetch,
+    Election,
+}
+
 /// How a node fares with another: after failures it waits longer and longer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reach {
@@ -66,7 +82,7 @@ pub struct Quorum {
     pub(super) parked: Vec<ParkedFetch>,
     in_flight: BTreeMap<u64, InFlight>,
     last_correlation: u64,
-    reach: BTreeMap<NodeId, Reach>,
+    reach: BTreeMap<(NodeId, Errand), Reach>,
     /// Correlation of the one fetch under way, if its answer still counts.
     pub(super) fetching: Option<u64>,
     /// Voter to ask next when the leader is unknown or silent.
@@ -273,14 +289,14 @@ impl Quorum {
             (_, Ok(_) | Err(_)) => false,
         };
         if answered {
-            self.reach.insert(to, Reach::default());
+            self.reach.remove(&(to, flight.asked.errand()));
         } else {
             self.on_failure(now, correlation, flight);
         }
     }
 
     fn on_failure(&mut self, now: Time, correlation: u64, flight: InFlight) {
-        let reach = self.reach.entry(flight.to).or_default();
+        let reach = self.reach.entry((flight.to, flight.asked.errand())).or_default();
         let doubled = self.config.retry_backoff.saturating_mul(1 << reach.failures.min(16));
         reach.retry_at = now + doubled.min(RETRY_BACKOFF_MAX.max(self.config.retry_backoff));
         reach.failures += 1;
@@ -389,7 +405,7 @@ impl Quorum {
         if self.in_flight.values().any(|flight| flight.to == to && flight.asked == asked) {
             return None;
         }
-        let retry_at = self.reach.get(&to).map_or(Time::ZERO, |reach| reach.retry_at);
+        let retry_at = self.reach.get(&(to, asked.errand())).map_or(Time::ZERO, |reach| reach.retry_at);
         if now < retry_at {
             self.wake_at(retry_at);
             return None;
@@ -467,8 +483,13 @@ impl Quorum {
         self.outbox.observe(Observation::QuorumFollowing { epoch, leader }, out);
     }
 
+    /// Whether nothing it would claim can be lost any more, and there is an epoch left to lead.
+    pub(super) fn may_stand(&self) -> bool {
+        self.log.is_synced() && self.epoch < i32::MAX
+    }
+
     pub(super) fn become_prospective(&mut self, now: Time, out: &mut Output<QuorumEffect>) {
-        assert!(self.log.is_synced(), "a candidate claims only what it cannot lose");
+        assert!(self.may_stand(), "a candidate claims only what it cannot lose");
         self.ballots += 1;
         let ballot = Ballot::new(self.config.node, now + self.random_election_timeout());
         self.enter(Role::Prospective(ballot), out);

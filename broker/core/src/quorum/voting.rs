@@ -51,8 +51,11 @@ impl Quorum {
         // A candidate has just begun its epoch, so its log cannot be of it; a pre-vote carries the current epoch.
         let is_illegal =
             if asked.pre_vote { asked.last_epoch > asked.epoch } else { asked.last_epoch >= asked.epoch };
-        if is_illegal || asked.last_epoch < 0 || asked.end_offset < 0 || asked.candidate.id.0 < 0 {
+        if is_illegal || asked.last_epoch < 0 || asked.end_offset < 0 {
             return Err(error_code::INVALID_REQUEST);
+        }
+        if !self.config.voters.contains_key(&asked.candidate.id) {
+            return Err(error_code::INCONSISTENT_VOTER_SET);
         }
         if asked.epoch < self.epoch {
             return Err(error_code::FENCED_LEADER_EPOCH);
@@ -181,7 +184,7 @@ impl Quorum {
         if let Some(deadline) = unattached.election_deadline.filter(|_| !self.is_stopping()) {
             if now < deadline {
                 self.wake_at(deadline);
-            } else if self.log.is_synced() {
+            } else if self.may_stand() {
                 return self.become_prospective(now, out);
             }
         }
@@ -191,7 +194,7 @@ impl Quorum {
     pub(super) fn drive_prospective(&mut self, now: Time, out: &mut Output<QuorumEffect>) {
         let Role::Prospective(ballot) = &self.role else { unreachable!("called for this role only") };
         let (voters, majority) = (self.config.voters.len(), self.config.majority());
-        if ballot.is_won(majority) && !self.is_stopping() {
+        if ballot.is_won(majority) && !self.is_stopping() && self.may_stand() {
             self.stand_for_election(now, self.epoch + 1, out);
         } else if ballot.is_lost(voters, majority) || now >= ballot.deadline || self.is_stopping() {
             match self.leader {
@@ -211,9 +214,9 @@ impl Quorum {
             return;
         }
         if let Some(pause_end) = ballot.backed_off_until {
-            if now >= pause_end {
+            if now >= pause_end && self.may_stand() {
                 self.become_prospective(now, out);
-            } else {
+            } else if now < pause_end {
                 self.wake_at(pause_end);
             }
         } else if ballot.is_won(majority) {
