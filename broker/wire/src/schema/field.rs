@@ -46,10 +46,12 @@ pub trait Field: Sized {
 macro_rules! fixed_width {
     ($($type:ty, $raw:ident, $width:literal;)*) => {$(
         impl Field for $type {
+            #[inline]
             fn read(input: &mut Reader, _: Shape) -> Result<Self, WireError> {
                 Ok(input.$raw()? as $type)
             }
 
+            #[inline]
             fn write<S: Sink>(&self, _: Shape, out: &mut S) -> Result<(), WireError> {
                 out.$raw(*self as $raw);
                 Ok(())

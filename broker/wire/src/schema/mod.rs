@@ -339,3 +339,6 @@ macro_rules! messages {
     };
 }
 pub(crate) use messages;
+
+#[cfg(test)]
+mod tests;

@@ -34,12 +34,14 @@ impl Reader {
         self.end - self.at
     }
 
+    #[inline]
     fn take(&mut self, length: usize) -> Result<&[u8], WireError> {
         let start = self.at;
         self.skip(length)?;
         Ok(&self.frame[start..self.at])
     }
 
+    #[inline]
     fn skip(&mut self, length: usize) -> Result<(), WireError> {
         if length > self.remaining() {
             return Err(WireError::Truncated { wanted: length, remaining: self.remaining() });
@@ -48,26 +50,32 @@ impl Reader {
         Ok(())
     }
 
+    #[inline]
     fn fixed<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         Ok(self.take(N)?.try_into().expect("take gives exactly the length asked for"))
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self) -> Result<u8, WireError> {
         Ok(self.fixed::<1>()?[0])
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self) -> Result<u16, WireError> {
         Ok(u16::from_be_bytes(self.fixed()?))
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self) -> Result<u32, WireError> {
         Ok(u32::from_be_bytes(self.fixed()?))
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self) -> Result<u64, WireError> {
         Ok(u64::from_be_bytes(self.fixed()?))
     }
 
+    #[inline]
     pub(crate) fn uuid(&mut self) -> Result<Uuid, WireError> {
         Ok(Uuid(self.fixed()?))
     }
@@ -89,10 +97,12 @@ impl Reader {
     }
 
     /// A compact length: 0 is null, n + 1 is n.
+    #[inline]
     fn compact_length(&mut self) -> Result<Option<usize>, WireError> {
         Ok(self.varint()?.checked_sub(1).map(|length| length as usize))
     }
 
+    #[inline]
     fn signed_length(length: i32) -> Result<Option<usize>, WireError> {
         match length {
             -1 => Ok(None),

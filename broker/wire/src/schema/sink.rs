@@ -59,6 +59,7 @@ pub trait Sink {
 }
 
 impl Sink for BytesMut {
+    #[inline]
     fn bytes(&mut self, bytes: &[u8]) {
         self.put_slice(bytes);
     }
@@ -69,6 +70,7 @@ impl Sink for BytesMut {
 pub struct Counter(pub usize);
 
 impl Sink for Counter {
+    #[inline]
     fn bytes(&mut self, bytes: &[u8]) {
         self.0 += bytes.len();
     }
