@@ -1,5 +1,23 @@
 //! The consumer of assigned partitions.
+//!
+//! ```text
+//! poll ─> assigned: position ─> fetch ─> link ─> answer ─> records ─> poll
+//! ```
+//!
+//! - `machine`: the endpoint machine; polls, requests, answers, time.
+//! - `assigned`: one partition, where it is read and what waits to be handed out.
+//! - `records`: reads batches.
+//! - `polled`: what the application gets.
 
+mod assigned;
+mod counters;
+mod machine;
 mod polled;
+mod records;
 
+#[cfg(test)]
+mod tests;
+
+pub use counters::ConsumerCounters;
+pub use machine::{Consumer, ConsumerEffect, ConsumerInput, OffsetEnd};
 pub use polled::{ConsumedRecord, Event, Polled, Start};
