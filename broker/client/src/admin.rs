@@ -1,10 +1,21 @@
 //! The handle of an administrator: creates topics, asks for elections, describes the cluster.
 
-use acked_core::NodeId;
-use acked_core::client::ClusterDescription;
+use std::collections::BTreeMap;
+
+use acked_core::client::{Caller, CallerEffect, CallerInput, ClusterDescription};
 use acked_core::settings::AdminSettings;
+use acked_core::{NodeId, Output, Time};
 use acked_env::Env;
-use acked_wire::Uuid;
+use acked_wire::api::create_topics::{
+    CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig, CreateTopicsRequest,
+};
+use acked_wire::api::elect_leaders::{ElectLeadersRequest, TopicPartitions};
+use acked_wire::api::metadata::{MetadataRequest, MetadataRequestTopic};
+use acked_wire::{RequestBody, ResponseBody, Str, Uuid, error_code};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::driver::{self, Client, Event, Flow};
+use crate::transport::Transport;
 
 /// Why an administrative request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,18 +69,31 @@ pub struct PartitionElection {
 
 /// Administers a cluster through any of its brokers. Dropping it ends its task.
 #[derive(Debug)]
-pub struct Admin {}
+pub struct Admin {
+    mailbox: mpsc::UnboundedSender<Command>,
+    timeout_ms: i32,
+}
 
 impl Admin {
     /// Starts the administrator's task. `bootstrap` lists host and port of brokers to ask first.
+    ///
+    /// # Panics
+    /// When `bootstrap` is empty.
     pub fn new<E: Env>(
         env: &E,
         client_id: &str,
         settings: AdminSettings,
         bootstrap: Vec<(String, u16)>,
     ) -> Admin {
-        let _ = (env, client_id, settings, bootstrap);
-        Admin {}
+        let rng = env.rng(&format!("admin {client_id}"));
+        let timeout_ms = i32::try_from(settings.request_timeout.as_millis()).unwrap_or(i32::MAX);
+        let task = Task {
+            machine: Caller::new(settings, bootstrap, rng),
+            out: Output::default(),
+            callers: BTreeMap::new(),
+            next_call: 0,
+        };
+        Admin { mailbox: driver::start(env, "admin", client_id, task), timeout_ms }
     }
 
     /// Creates one topic; returns after the controller has committed it.
@@ -78,8 +102,26 @@ impl Admin {
     /// What the controller answered. TOPIC_ALREADY_EXISTS (36) also when an earlier try of this call, whose answer
     /// was lost, created it.
     pub async fn create_topic(&self, topic: NewTopic) -> Result<CreatedTopic, AdminError> {
-        let _ = topic;
-        Err(AdminError { code: 7, message: None })
+        let name = topic.name.clone();
+        let body = CreateTopicsRequest {
+            topics: vec![creatable(topic)],
+            timeout_ms: self.timeout_ms,
+            validate_only: false,
+            ..Default::default()
+        };
+        let ResponseBody::CreateTopics(answer) = self.call(body.into()).await? else {
+            return Err(AdminError::of(error_code::UNKNOWN_SERVER_ERROR));
+        };
+        match answer.topics.into_iter().find(|topic| *topic.name == *name) {
+            Some(topic) if topic.error_code == error_code::NONE => {
+                Ok(CreatedTopic { name, topic: topic.topic_id })
+            }
+            Some(topic) => {
+                let message = topic.error_message.map(|message| message.to_string());
+                Err(AdminError { code: topic.error_code, message })
+            }
+            None => Err(AdminError::of(error_code::UNKNOWN_SERVER_ERROR)),
+        }
     }
 
     /// Asks for an election on each of `partitions`, or on every partition that would change when `None`.
@@ -91,8 +133,29 @@ impl Admin {
         kind: ElectionKind,
         partitions: Option<&[(&str, i32)]>,
     ) -> Result<Vec<PartitionElection>, AdminError> {
-        let _ = (kind, partitions);
-        Err(AdminError { code: 7, message: None })
+        let body = ElectLeadersRequest {
+            election_type: match kind {
+                ElectionKind::Preferred => 0,
+                ElectionKind::Unclean => 1,
+            },
+            topic_partitions: partitions.map(by_topic),
+            timeout_ms: self.timeout_ms,
+            ..Default::default()
+        };
+        let ResponseBody::ElectLeaders(answer) = self.call(body.into()).await? else {
+            return Err(AdminError::of(error_code::UNKNOWN_SERVER_ERROR));
+        };
+        if answer.error_code != error_code::NONE {
+            return Err(AdminError::of(answer.error_code));
+        }
+        let mut elections = Vec::new();
+        for topic in answer.replica_election_results {
+            for partition in topic.partition_result {
+                let (topic, code) = (topic.topic.to_string(), partition.error_code);
+                elections.push(PartitionElection { topic, partition: partition.partition_id, code });
+            }
+        }
+        Ok(elections)
     }
 
     /// Brokers, and the given topics (all when `None`), as the asked broker knows them.
@@ -100,7 +163,108 @@ impl Admin {
     /// # Errors
     /// Only when the request as a whole failed; a topic that is missing has its own code in the answer.
     pub async fn describe(&self, topics: Option<&[&str]>) -> Result<ClusterDescription, AdminError> {
-        let _ = topics;
-        Err(AdminError { code: 7, message: None })
+        let named = |name: &&str| MetadataRequestTopic { name: Some(Str::from(*name)), ..Default::default() };
+        let body = MetadataRequest {
+            topics: topics.map(|names| names.iter().map(named).collect()),
+            allow_auto_topic_creation: false,
+            ..Default::default()
+        };
+        let ResponseBody::Metadata(answer) = self.call(body.into()).await? else {
+            return Err(AdminError::of(error_code::UNKNOWN_SERVER_ERROR));
+        };
+        match answer.error_code {
+            error_code::NONE => Ok(ClusterDescription::from(&answer)),
+            code => Err(AdminError::of(code)),
+        }
+    }
+
+    async fn call(&self, body: RequestBody) -> Result<ResponseBody, AdminError> {
+        let (answer, receiver) = oneshot::channel();
+        // The task only ends before the handle when its node dies, and then nobody waits for the answer.
+        let _ = self.mailbox.send(Command { body, answer });
+        let answer = receiver.await.unwrap_or(Err(error_code::UNKNOWN_SERVER_ERROR));
+        answer.map_err(AdminError::of)
+    }
+}
+
+impl AdminError {
+    fn of(code: i16) -> AdminError {
+        AdminError { code, message: None }
+    }
+}
+
+fn creatable(topic: NewTopic) -> CreatableTopic {
+    let assigned = !topic.assignment.is_empty();
+    let assignments = topic.assignment.iter().zip(0..).map(|(replicas, index)| CreatableReplicaAssignment {
+        partition_index: index,
+        broker_ids: replicas.iter().map(|node| node.0).collect(),
+        ..Default::default()
+    });
+    let configs = topic.settings.iter().map(|(name, value)| CreatableTopicConfig {
+        name: Str::from(name),
+        value: Some(Str::from(value)),
+        ..Default::default()
+    });
+    CreatableTopic {
+        name: Str::from(&topic.name),
+        num_partitions: if assigned { -1 } else { topic.partitions.unwrap_or(-1) },
+        replication_factor: if assigned { -1 } else { topic.replication_factor.unwrap_or(-1) },
+        assignments: assignments.collect(),
+        configs: configs.collect(),
+        ..Default::default()
+    }
+}
+
+fn by_topic(partitions: &[(&str, i32)]) -> Vec<TopicPartitions> {
+    let mut topics: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
+    for (topic, partition) in partitions {
+        topics.entry(topic).or_default().push(*partition);
+    }
+    let of_topic =
+        |(topic, partitions)| TopicPartitions { topic: Str::from(topic), partitions, ..Default::default() };
+    topics.into_iter().map(of_topic).collect()
+}
+
+struct Command {
+    body: RequestBody,
+    answer: oneshot::Sender<Result<ResponseBody, i16>>,
+}
+
+struct Task {
+    machine: Caller,
+    out: Output<CallerEffect>,
+    callers: BTreeMap<u64, oneshot::Sender<Result<ResponseBody, i16>>>,
+    next_call: u64,
+}
+
+impl Client for Task {
+    type Command = Command;
+
+    fn handle<E: Env>(&mut self, now: Time, event: Event<Command>, transport: &mut Transport<E>) -> Flow {
+        let input = match event {
+            Event::Network(input) => CallerInput::Network(input),
+            Event::Deadline => CallerInput::Tick,
+            Event::Dropped => unreachable!("the driver ends then"),
+            Event::Command(Command { body, answer }) => {
+                self.next_call += 1;
+                self.callers.insert(self.next_call, answer);
+                CallerInput::Call { call: self.next_call, body }
+            }
+        };
+        self.machine.handle(now, input, &mut self.out);
+        for effect in self.out.effects.drain(..) {
+            match effect {
+                CallerEffect::Network(effect) => transport.carry_out(effect),
+                CallerEffect::Answered { call, answer } => {
+                    let caller = self.callers.remove(&call).expect("a call is answered once");
+                    let _ = caller.send(answer);
+                }
+            }
+        }
+        Flow::Continue
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.machine.next_deadline()
     }
 }

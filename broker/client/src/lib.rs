@@ -9,11 +9,15 @@
 //! Dropping a handle ends its task and closes its connections.
 
 mod admin;
+mod connection;
 mod consumer;
+mod driver;
 mod producer;
+mod transport;
 
 pub use acked_core::client::{BrokerDescription, ClusterDescription, PartitionDescription, TopicDescription};
-pub use acked_core::consumer::{ConsumedRecord, Event, Polled, Start};
+pub use acked_core::consumer::{ConsumedRecord, ConsumerCounters, Event, Polled, Start};
+pub use acked_core::producer::ProducerCounters;
 pub use admin::{Admin, AdminError, CreatedTopic, ElectionKind, NewTopic, PartitionElection};
 pub use consumer::{Consumer, ConsumerError};
 pub use producer::{Completion, Completions, Producer, RecordMetadata, SendError, SendFuture, SendResult};

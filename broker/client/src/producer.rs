@@ -1,14 +1,23 @@
 //! The handle of a producer: sends records, hears what became of each exactly once.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use acked_core::producer::{
+    Outcome, PendingRecord, Producer as Machine, ProducerCounters, ProducerEffect, ProducerInput, RecordId,
+};
 use acked_core::settings::ProducerSettings;
+use acked_core::{Output, Time};
 use acked_env::Env;
+use acked_wire::error_code;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
+
+use crate::driver::{self, Client, Event, Flow};
+use crate::transport::Transport;
 
 /// Where an acknowledged record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +31,16 @@ pub struct RecordMetadata {
 
 /// Why a record was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("send record: error code {code}, {}", if *.definite { "it has no effect" } else { "it may have taken effect" })]
+#[error("send record: {} ({code}), {}", error_code::name(*.code), effect_text(*.definite))]
 pub struct SendError {
-    /// Kafka's error code; 7 (REQUEST_TIMED_OUT) when `delivery.timeout.ms` ended it.
+    /// Kafka's error code; 7 (REQUEST_TIMED_OUT) when `delivery.timeout.ms` ended it, or `buffer.memory` was full.
     pub code: i16,
     /// True when the record certainly is in no log; false when it may be, or may still get there.
     pub definite: bool,
+}
+
+fn effect_text(definite: bool) -> &'static str {
+    if definite { "it has no effect" } else { "it may have taken effect" }
 }
 
 /// What became of one record.
@@ -46,7 +59,7 @@ impl Future for SendFuture {
 }
 
 /// The producer ended with the record unanswered.
-const ENDED: SendError = SendError { code: -1, definite: false };
+const ENDED: SendError = SendError { code: error_code::UNKNOWN_SERVER_ERROR, definite: false };
 
 /// What became of a record that was sent with a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,37 +78,19 @@ impl Completions {
         self.0.recv().await
     }
 
+    /// The next completion if it is there already.
     pub fn try_next(&mut self) -> Option<Completion> {
         self.0.try_recv().ok()
     }
 
+    /// As [`Completions::next`].
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Completion>> {
         self.0.poll_recv(context)
     }
 }
 
-#[expect(dead_code, reason = "the task that reads these is being written")]
-enum Command {
-    Send {
-        topic: Arc<str>,
-        partition: i32,
-        key: Option<Bytes>,
-        value: Option<Bytes>,
-        timestamp_ms: i64,
-        waiter: Waiter,
-    },
-    Flush(oneshot::Sender<()>),
-    Close(oneshot::Sender<()>),
-}
-
-#[expect(dead_code, reason = "the task that reads these is being written")]
-enum Waiter {
-    Future(oneshot::Sender<SendResult>),
-    Tag(u64),
-}
-
 /// Sends records to named partitions. Dropping it ends its task at once: records without an answer resolve to an
-/// indeterminate error. [`Producer::close`] waits for them instead.
+/// indeterminate error, or stay silent if they were tagged. [`Producer::close`] waits for them instead.
 #[derive(Debug)]
 pub struct Producer {
     mailbox: mpsc::UnboundedSender<Command>,
@@ -103,15 +98,28 @@ pub struct Producer {
 
 impl Producer {
     /// Starts the producer's task. `bootstrap` lists host and port of brokers to ask first, in order of preference.
+    ///
+    /// # Panics
+    /// When `bootstrap` is empty.
     pub fn new<E: Env>(
         env: &E,
         client_id: &str,
         settings: ProducerSettings,
         bootstrap: Vec<(String, u16)>,
     ) -> (Producer, Completions) {
-        let _ = (env, client_id, settings, bootstrap);
-        let (mailbox, _commands) = mpsc::unbounded_channel();
-        let (_completed, completions) = mpsc::unbounded_channel();
+        let rng = env.rng(&format!("producer {client_id}"));
+        let (completed, completions) = mpsc::unbounded_channel();
+        let task = Task {
+            machine: Machine::new(settings, bootstrap, rng),
+            out: Output::default(),
+            waiters: Vec::new(),
+            free: Vec::new(),
+            completed,
+            flushes: BTreeMap::new(),
+            next_flush: 0,
+            closers: Vec::new(),
+        };
+        let mailbox = driver::start(env, "producer", client_id, task);
         (Producer { mailbox }, Completions(completions))
     }
 
@@ -151,15 +159,146 @@ impl Producer {
         let _ = receiver.await;
     }
 
-    /// Flushes, then ends the task.
+    /// Flushes, then ends the task. Takes `delivery.timeout.ms` at most.
     pub async fn close(self) {
         let (sender, receiver) = oneshot::channel();
         self.tell(Command::Close(sender));
         let _ = receiver.await;
     }
 
+    /// What happened so far; `None` when the task has ended.
+    pub async fn counters(&self) -> Option<ProducerCounters> {
+        let (sender, receiver) = oneshot::channel();
+        self.tell(Command::Counters(sender));
+        receiver.await.ok()
+    }
+
     fn tell(&self, command: Command) {
         // The task only ends before the handle when its node dies, and then nobody waits for the answer.
         let _ = self.mailbox.send(command);
+    }
+}
+
+enum Command {
+    Send {
+        topic: Arc<str>,
+        partition: i32,
+        key: Option<Bytes>,
+        value: Option<Bytes>,
+        timestamp_ms: i64,
+        waiter: Waiter,
+    },
+    Flush(oneshot::Sender<()>),
+    Close(oneshot::Sender<()>),
+    Counters(oneshot::Sender<ProducerCounters>),
+}
+
+enum Waiter {
+    Future(oneshot::Sender<SendResult>),
+    Tag(u64),
+}
+
+struct Task {
+    machine: Machine,
+    out: Output<ProducerEffect>,
+    /// By record id; ids of done records are used again.
+    waiters: Vec<Option<Waiter>>,
+    free: Vec<u64>,
+    completed: mpsc::UnboundedSender<Completion>,
+    flushes: BTreeMap<u64, oneshot::Sender<()>>,
+    next_flush: u64,
+    closers: Vec<oneshot::Sender<()>>,
+}
+
+impl Client for Task {
+    type Command = Command;
+
+    fn handle<E: Env>(&mut self, now: Time, event: Event<Command>, transport: &mut Transport<E>) -> Flow {
+        let input = match event {
+            Event::Network(input) => ProducerInput::Network(input),
+            Event::Deadline => ProducerInput::Tick,
+            Event::Dropped => unreachable!("the driver ends then"),
+            Event::Command(Command::Send { topic, partition, key, value, timestamp_ms, waiter }) => {
+                let record = PendingRecord { id: self.wait(waiter), key, value, timestamp_ms };
+                ProducerInput::Send { record, topic, partition }
+            }
+            Event::Command(Command::Flush(done)) => {
+                self.next_flush += 1;
+                self.flushes.insert(self.next_flush, done);
+                ProducerInput::Flush { flush: self.next_flush }
+            }
+            Event::Command(Command::Close(done)) => {
+                self.closers.push(done);
+                ProducerInput::Close
+            }
+            Event::Command(Command::Counters(answer)) => {
+                let _ = answer.send(self.machine.counters().clone());
+                return Flow::Continue;
+            }
+        };
+        self.machine.handle(now, input, &mut self.out);
+        self.carry_out(transport)
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.machine.next_deadline()
+    }
+}
+
+impl Task {
+    fn wait(&mut self, waiter: Waiter) -> RecordId {
+        match self.free.pop() {
+            Some(id) => {
+                self.waiters[id as usize] = Some(waiter);
+                RecordId(id)
+            }
+            None => {
+                self.waiters.push(Some(waiter));
+                RecordId(self.waiters.len() as u64 - 1)
+            }
+        }
+    }
+
+    fn carry_out<E: Env>(&mut self, transport: &mut Transport<E>) -> Flow {
+        let mut flow = Flow::Continue;
+        let mut effects = std::mem::take(&mut self.out.effects);
+        for effect in effects.drain(..) {
+            match effect {
+                ProducerEffect::Network(effect) => transport.carry_out(effect),
+                ProducerEffect::Complete { record, outcome } => self.complete(record, outcome),
+                ProducerEffect::Flushed { flush } => {
+                    let done = self.flushes.remove(&flush).expect("a flush is done once");
+                    let _ = done.send(());
+                }
+                ProducerEffect::Closed => flow = Flow::End,
+            }
+        }
+        self.out.effects = effects;
+        if flow == Flow::End {
+            for done in self.closers.drain(..) {
+                let _ = done.send(());
+            }
+        }
+        flow
+    }
+
+    fn complete(&mut self, record: RecordId, outcome: Outcome) {
+        let result = match outcome {
+            Outcome::Ok { partition, offset, timestamp_ms } => {
+                Ok(RecordMetadata { partition, offset, timestamp_ms })
+            }
+            Outcome::Failed { code, definite } => Err(SendError { code, definite }),
+        };
+        let waiter = self.waiters[record.0 as usize].take().expect("a record is done once");
+        self.free.push(record.0);
+        // Whoever stopped waiting does not want to know.
+        match waiter {
+            Waiter::Future(sender) => {
+                let _ = sender.send(result);
+            }
+            Waiter::Tag(tag) => {
+                let _ = self.completed.send(Completion { tag, result });
+            }
+        }
     }
 }
