@@ -4,8 +4,9 @@
 use acked_core::NodeId;
 use acked_reports::Outcome;
 
-use super::case::{Court, Gone, PartitionCase, Role, SingleAck};
+use super::case::{Court, Gone, PartitionCase, SingleAck};
 use super::checks::Check;
+use super::committed::{Acks, Standing};
 use super::finding::Rule;
 use super::mirror::{Entry, sequence_after};
 
@@ -90,11 +91,9 @@ impl PartitionCase {
                 self.check_stale_ack(&entry, ack.leader, ack.leader_epoch, court);
                 return;
             }
-            // Committed once and licensed away since: the answer of a leader that has not heard of it.
-            if let Some(gone) = self.gone.iter_mut().find(|gone| gone.entry.same_record(&entry)) {
-                gone.acks.add(ack.acks);
-                return;
-            }
+        }
+        if self.was_licensed_before_its_ack(ack, offset) {
+            return;
         }
         let place = self.place(ack.leader, ack.leader_epoch, offset);
         court.reporter.found(Check::S2, Outcome::Lost, place, || {
@@ -109,9 +108,31 @@ impl PartitionCase {
         });
     }
 
+    /// The record was committed, and licensed away before its answer left: the answer of a leader that has not heard
+    /// of it, or that waited for other partitions of the same request.
+    fn was_licensed_before_its_ack(&mut self, ack: &SentAck<'_>, offset: i64) -> bool {
+        let is_it = |entry: &Entry| {
+            entry.offset == offset && entry.leader_epoch <= ack.leader_epoch && ack.names(entry)
+        };
+        if let Some(record) = self.committed.get_mut(offset)
+            && matches!(record.standing, Standing::Licensed(_))
+            && is_it(&record.entry)
+        {
+            record.acks.add(ack.acks);
+            return true;
+        }
+        match self.gone.iter_mut().find(|gone| is_it(&gone.entry)) {
+            Some(gone) => {
+                gone.acks.add(ack.acks);
+                true
+            }
+            None => false,
+        }
+    }
+
     fn ack_one(&mut self, ack: &SentAck<'_>, offset: i64, entry: Option<Entry>, court: &mut Court<'_>) {
         court.reporter.compared(Check::S3, 1);
-        let leads = !matches!(self.role(ack.leader), Some(Role::Follower(_)));
+        let leads = self.led(ack.leader, ack.leader_epoch);
         let Some(entry) = entry.filter(|_| leads) else {
             let place = self.place(ack.leader, ack.leader_epoch, offset);
             court.reporter.found(Check::S3, Outcome::Lost, place, || {
@@ -168,9 +189,7 @@ impl PartitionCase {
             && court.mirror.log(self.id, leader).is_some_and(|log| log.lost(&single.entry));
         let rule = if lost_by_itself { Rule::AcksOneLeaderLostIt } else { Rule::AcksOneLeaderChanged };
         self.license(&single.entry, rule, leader, leader_epoch, court);
-        let mut gone = Gone { entry: single.entry, acks: Default::default() };
-        gone.acks.add(1);
-        self.gone.push(gone);
+        self.gone.push(Gone { entry: single.entry, acks: Acks { one: true, all: false } });
     }
 
     /// A record was committed: an acks=1 success for it is protected by rule 3 from now on, and one for another

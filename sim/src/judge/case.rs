@@ -72,6 +72,8 @@ pub struct PartitionCase {
     /// By offset: leader epoch and content of a record that was found to have been sent (S16).
     pub known: Vec<(i32, u64)>,
     roles: Vec<(NodeId, Role)>,
+    /// The last epoch that each running broker led.
+    led: Vec<(NodeId, i32)>,
 }
 
 impl PartitionCase {
@@ -87,6 +89,7 @@ impl PartitionCase {
             gone: Vec::new(),
             known: Vec::new(),
             roles: Vec::new(),
+            led: Vec::new(),
         }
     }
 
@@ -94,8 +97,21 @@ impl PartitionCase {
         self.roles.iter().find(|(known, _)| *known == node).map(|(_, role)| *role)
     }
 
+    /// The broker led this epoch in its present life; true as well when nothing is known of it. An answer may leave
+    /// just after its leader stepped down.
+    pub fn led(&self, node: NodeId, leader_epoch: i32) -> bool {
+        match self.led.iter().find(|(known, _)| *known == node) {
+            Some((_, led)) => *led == leader_epoch,
+            None => self.role(node).is_none(),
+        }
+    }
+
     /// The broker took a role.
     pub fn took_role(&mut self, node: NodeId, role: Role) {
+        if let Role::Leader(leader_epoch) = role {
+            self.led.retain(|(known, _)| *known != node);
+            self.led.push((node, leader_epoch));
+        }
         match self.roles.iter_mut().find(|(known, _)| *known == node) {
             Some(entry) => entry.1 = role,
             None => self.roles.push((node, role)),
@@ -105,6 +121,7 @@ impl PartitionCase {
     /// The broker's process ended or began: it believes nothing.
     pub fn forgot_role(&mut self, node: NodeId) {
         self.roles.retain(|(known, _)| *known != node);
+        self.led.retain(|(known, _)| *known != node);
     }
 
     /// The highest leader epoch in which somebody acted, -1 for none.

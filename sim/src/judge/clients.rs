@@ -122,6 +122,10 @@ impl Clients {
         partition.and_then(|partition| self.attempts.get(&partition)).unwrap_or(&NO_ATTEMPTS)
     }
 
+    pub fn is_open(&self, operation: u64) -> bool {
+        self.calls.contains_key(&operation)
+    }
+
     /// The calls so far.
     pub fn calls(&self) -> Calls {
         Calls {

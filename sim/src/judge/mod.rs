@@ -47,3 +47,6 @@ pub use input::{
     ClientEvent, FaultEvent, FinalPartition, FinalState, JudgeConfig, Probe, ReadPurpose, TopicContract,
 };
 pub use verdict::{Judge, Judgement};
+
+#[cfg(test)]
+mod tests;

@@ -5,9 +5,9 @@
 use acked_core::NodeId;
 use acked_reports::Outcome;
 
-use super::case::{Court, PartitionCase, holds_or_lost};
+use super::case::{Court, Gone, PartitionCase, holds_or_lost};
 use super::checks::Check;
-use super::committed::Standing;
+use super::committed::{Acks, CommittedRecord, Standing};
 use super::mirror::Entry;
 
 impl PartitionCase {
@@ -42,6 +42,49 @@ impl PartitionCase {
             }
             self.license(entry, rule, acting, acted_in, court);
         }
+    }
+
+    /// The leader of a higher epoch has already committed another record there.
+    pub fn is_on_a_dead_branch(&self, entry: &Entry, leader_epoch: i32) -> bool {
+        self.committed
+            .get(entry.offset)
+            .is_some_and(|known| known.committed_in > leader_epoch && !known.entry.same_record(entry))
+    }
+
+    /// A deposed leader's high watermark passed a record that is lost already: its successors hold another one. A
+    /// leader that is cut off from the controllers does so after an allowed unclean election.
+    pub fn commit_on_a_dead_branch(
+        &mut self,
+        entry: &Entry,
+        leader: NodeId,
+        leader_epoch: i32,
+        court: &mut Court<'_>,
+    ) {
+        court.reporter.compared(Check::S12, 1);
+        let newest = self.elections.leader_epoch();
+        let record = CommittedRecord {
+            entry: *entry,
+            committed_in: leader_epoch,
+            acted_by_then: self.highest_acted(),
+            acks: Acks::default(),
+            standing: Standing::Live,
+        };
+        match self.loss_permitted(&record, newest, court.mirror, court.elr) {
+            Some(rule) => {
+                let acting = self.acting.acted.last_key_value().map_or(leader, |(_, node)| *node);
+                self.license(entry, rule, acting, newest, court);
+            }
+            None => {
+                let place = self.place(leader, leader_epoch, entry.offset);
+                court.reporter.found(Check::S12, Outcome::Diverged, place, || {
+                    format!(
+                        "deposed leader {leader} of epoch {leader_epoch} committed offset {}, where a later epoch has committed another record",
+                        entry.offset
+                    )
+                });
+            }
+        }
+        self.gone.push(Gone { entry: *entry, acks: Acks::default() });
     }
 
     /// A deposed leader sends an acks=all success for the record.

@@ -90,6 +90,11 @@ impl Judge {
         &self.reporter.comparisons
     }
 
+    /// This client call has not ended.
+    pub fn has_open_call(&self, operation: u64) -> bool {
+        self.clients.is_open(operation)
+    }
+
     /// The log of a replica as its disk really holds it.
     pub fn replica_log(&self, partition: TopicPartition, node: NodeId) -> Option<&LogMirror> {
         self.mirror.log(partition, node)

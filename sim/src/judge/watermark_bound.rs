@@ -8,7 +8,7 @@
 use acked_core::NodeId;
 use acked_reports::Outcome;
 
-use super::case::{Court, PartitionCase, holds_or_lost};
+use super::case::{Court, Gone, PartitionCase, holds_or_lost};
 use super::checks::Check;
 use super::committed::{Acks, CommittedRecord, Standing};
 use super::mirror::Entry;
@@ -29,6 +29,8 @@ impl PartitionCase {
     /// Checks the step and takes its records in.
     pub fn high_watermark_advanced(&mut self, advance: &Advance<'_>, court: &mut Court<'_>) {
         assert!(advance.from <= advance.to, "a high watermark that advances does not fall");
+        // To commit is to act: what the leader's log lacks is judged before its branch enters the committed set.
+        self.acted_as_leader(advance.leader, advance.leader_epoch, court);
         self.check_set_size(advance, court);
         // Nothing lies between, unless a step was missed: then it is made up for.
         let from = advance.from.min(self.committed.end());
@@ -47,9 +49,12 @@ impl PartitionCase {
                 continue;
             };
             self.check_members(advance, &entry, court);
-            let is_stale = self.elections.leader_epoch() > advance.leader_epoch;
+            if self.is_on_a_dead_branch(&entry, advance.leader_epoch) {
+                self.commit_on_a_dead_branch(&entry, advance.leader, advance.leader_epoch, court);
+                continue;
+            }
             self.commit(&entry, advance.leader, advance.leader_epoch, court);
-            if is_stale {
+            if self.elections.leader_epoch() > advance.leader_epoch {
                 self.check_stale_commit(&entry, advance.leader, advance.leader_epoch, court);
             }
         }
@@ -140,7 +145,7 @@ impl PartitionCase {
                     )
                 });
             }
-            self.gone.push(super::case::Gone { entry: displaced.entry, acks: displaced.acks });
+            self.gone.push(Gone { entry: displaced.entry, acks: displaced.acks });
         }
         self.check_sequence(entry, leader, leader_epoch, court);
         self.settle_single_acks(entry, leader, leader_epoch, court);

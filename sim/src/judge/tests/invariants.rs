@@ -1,0 +1,281 @@
+//! Each invariant that the oracle's cases do not already show: a stream that breaks it, and its neighbour that does
+//! not.
+
+use super::*;
+
+const ALL: &[NodeId] = &[B1, B2, B3];
+
+#[test]
+fn correct_writes_over_a_clean_move_are_clean_and_every_check_compared_something() {
+    let mut stage = Stage::new(&Setting { min_insync: 2, ..Setting::default() });
+    for value in ["a", "b", "c"] {
+        stage.write_through(B1, 0, value, ALL);
+    }
+    stage.append(B1, 0, "unacknowledged");
+    stage.elect(B2, &[B2, B3], Claim::Clean);
+    stage.leads(B2);
+    stage.follows(B3);
+    stage.follows(B1);
+    stage.write_through(B2, 1, "d", &[B2, B3]);
+    stage.cut(B1, 3);
+    stage.replicate(B2, 1, B1);
+    stage.observe(NodeId(101), Observation::QuorumLeaderElected { epoch: 1, log_end_offset: 0 });
+    stage.observe(NodeId(102), Observation::VoteGranted { epoch: 1, candidate: NodeId(101) });
+    let judgement = stage.end_with(Some(B2));
+    assert_clean(&judgement);
+    assert_eq!((judgement.acked, judgement.read_back, judgement.unread), (4, 4, 0));
+    assert_eq!(judgement.indeterminate, 1);
+    let idle: Vec<&str> =
+        judgement.comparisons.iter().filter(|(_, count)| **count == 0).map(|(check, _)| *check).collect();
+    assert_eq!(idle, ["S12", "S3"], "nobody was stale, and nothing was sent at acks=1");
+}
+
+#[test]
+fn s2_acknowledged_before_committed() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.append(B1, 0, "r");
+    stage.ack_sent(B1, 0, 0, "r", ALL);
+    assert_eq!(stage.found(), ["S2"]);
+}
+
+#[test]
+fn s2_acknowledged_on_receipt_is_found_before_anything_is_written() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.send("r");
+    stage.ack_sent(B1, 0, 0, "r", ALL);
+    assert_eq!(stage.found(), ["S2"]);
+}
+
+#[test]
+fn s2_acknowledged_with_too_few_in_sync() {
+    let mut stage = Stage::new(&Setting { min_insync: 2, ..Setting::default() });
+    stage.write_through(B1, 0, "a", ALL);
+    assert_eq!(stage.found(), [""; 0]);
+    stage.ack_sent(B1, 0, 0, "a", &[B1]);
+    assert_eq!(stage.found(), ["S2"]);
+}
+
+#[test]
+fn s2_acknowledged_with_the_offset_of_another_record() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.write_through(B1, 0, "a", ALL);
+    stage.append(B1, 0, "b");
+    stage.ack_sent(B1, 0, 0, "b", ALL);
+    assert_eq!(stage.found(), ["S2"]);
+}
+
+#[test]
+fn s2_success_that_no_broker_stated() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.append(B1, 0, "r");
+    stage.told(0, "r");
+    assert_eq!(stage.found(), ["S2"]);
+}
+
+#[test]
+fn s3_acknowledged_by_a_follower() {
+    let mut stage = Stage::new(&Setting { acks: 1, ..Setting::default() });
+    stage.append(B1, 0, "r");
+    stage.ack_sent(B1, 0, 0, "r", ALL);
+    stage.replicate(B1, 0, B2);
+    assert_eq!(stage.found(), [""; 0]);
+    stage.follows(B2);
+    stage.ack_sent(B2, 0, 0, "r", ALL);
+    assert_eq!(stage.found(), ["S3"]);
+}
+
+#[test]
+fn s4_offset_committed_twice_with_different_records() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.set_isr(&[B1]);
+    stage.write_through(B1, 0, "a", &[B1]);
+    // The same broker rewrites its offset in the same epoch: no election, so S9 has no say.
+    stage.cut(B1, 0);
+    stage.append(B1, 0, "b");
+    stage.commit(B1, 0, 1, &[B1]);
+    assert_eq!(stage.found(), ["S14", "S4"]);
+}
+
+#[test]
+fn s7_shrink_that_the_controller_has_not_committed_does_not_count() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.append(B1, 0, "r");
+    stage.replicate(B1, 0, B2);
+    stage.commit(B1, 0, 1, &[B1, B2]);
+    assert_eq!(stage.found(), ["S7"]);
+}
+
+#[test]
+fn s7_high_watermark_beyond_the_leaders_own_log() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.commit(B1, 0, 1, &[B1]);
+    assert_eq!(stage.found(), ["S7"]);
+}
+
+#[test]
+fn s7_high_watermark_with_too_few_in_sync() {
+    let mut stage = Stage::new(&Setting { min_insync: 2, ..Setting::default() });
+    stage.set_isr(&[B1]);
+    stage.append(B1, 0, "r");
+    stage.commit(B1, 0, 1, &[B1]);
+    assert_eq!(stage.found(), ["S7"]);
+}
+
+#[test]
+fn s7_member_that_lost_the_record_after_holding_it_counts() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.append(B1, 0, "r");
+    stage.replicate(B1, 0, B2);
+    stage.replicate(B1, 0, B3);
+    stage.power_loss(B3, 0);
+    stage.commit(B1, 0, 1, ALL);
+    assert_eq!(stage.found(), [""; 0]);
+}
+
+#[test]
+fn s9_clean_leader_without_a_committed_record() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.set_isr(&[B1, B2]);
+    stage.write_through(B1, 0, "r", &[B1, B2]);
+    stage.set_isr(ALL);
+    stage.elect(B3, &[B3], Claim::Clean);
+    stage.leads(B3);
+    assert_eq!(stage.found(), [""; 0], "it has not acted yet");
+    stage.append(B3, 1, "other");
+    assert_eq!(stage.found(), ["S9"]);
+    let judgement = stage.end_with(Some(B3));
+    assert_eq!(judgement.lost.len(), 1);
+    assert_eq!(judgement.lost[0].licensed_by, None);
+    let finding = &judgement.findings[0];
+    assert_eq!((finding.invariant, finding.offsets, finding.node), ("S9", Some((0, 0)), Some(B3)));
+    assert_eq!(finding.topic.as_deref(), Some("orders"));
+}
+
+#[test]
+fn s11_two_brokers_append_in_one_epoch() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.append(B1, 0, "a");
+    stage.append(B2, 0, "b");
+    assert_eq!(stage.found(), ["S11"]);
+}
+
+#[test]
+fn s14_follower_that_cuts_to_its_own_high_watermark() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.write_through(B1, 0, "r", ALL);
+    stage.elect(B2, &[B2, B3], Claim::Clean);
+    stage.leads(B2);
+    stage.follows(B3);
+    stage.cut(B3, 0);
+    assert_eq!(stage.found(), ["S14"]);
+}
+
+#[test]
+fn s14_replica_out_of_sync_may_cut() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.write_through(B1, 0, "r", ALL);
+    stage.set_isr(&[B1, B2]);
+    stage.cut(B3, 0);
+    assert_eq!(stage.found(), [""; 0]);
+}
+
+#[test]
+fn s16_record_that_nobody_sent() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.append(B1, 0, "a");
+    stage.append_unsent(B1, 0, "b");
+    assert_eq!(stage.found(), ["S16"]);
+}
+
+#[test]
+fn s19_sequence_committed_twice() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.write_through(B1, 0, "a", ALL);
+    stage.append(B1, 0, "a");
+    stage.replicate(B1, 0, B2);
+    stage.replicate(B1, 0, B3);
+    stage.commit(B1, 0, 2, ALL);
+    assert_eq!(stage.found(), ["S19"]);
+}
+
+#[test]
+fn s22_decision_of_a_controller_that_was_never_committed_is_no_election() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.set_isr(&[B1]);
+    let mut state = stage.state.clone();
+    state.leader = Some(B3);
+    state.isr = vec![B3];
+    state.leader_epoch += 1;
+    state.partition_epoch += 1;
+    stage.observe(
+        NodeId(102),
+        Observation::PartitionDecided {
+            controller_epoch: 1,
+            state,
+            election: Some(Claim::Unclean { asked_by_administrator: false }),
+            acceptable: vec![B1, B3],
+            unclean_allowed: false,
+        },
+    );
+    stage.leaderless(&[B1]);
+    stage.elect(B1, &[B1], Claim::Clean);
+    assert_eq!(stage.found(), [""; 0]);
+}
+
+#[test]
+fn s22_unclean_election_that_nothing_allows() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.set_isr(&[B1]);
+    stage.elect(B3, &[B3], Claim::Unclean { asked_by_administrator: false });
+    assert_eq!(stage.found(), ["S22"]);
+}
+
+#[test]
+fn s1_and_s5_final_logs_that_lost_a_record_silently() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.write_through(B1, 0, "r", ALL);
+    stage.set_isr(&[B1]);
+    stage.set_isr(&[B1]);
+    let mut judge = stage;
+    judge.state.isr = vec![B1];
+    judge.set_isr(&[B1, B2, B3]);
+    judge.disk(B2, &DiskChange::Removed { path: "data/orders-0/00000000000000000000.log" });
+    let judgement = judge.end_with(Some(B1));
+    assert_eq!(identifiers(&judgement.findings), ["S14", "S5"]);
+}
+
+#[test]
+fn one_cause_is_one_finding_with_a_count() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.set_isr(&[B1, B2]);
+    for value in ["a", "b", "c"] {
+        stage.write_through(B1, 0, value, &[B1, B2]);
+    }
+    stage.set_isr(ALL);
+    stage.elect(B3, &[B3], Claim::Clean);
+    stage.leads(B3);
+    stage.act(B3, 1);
+    let findings: Vec<&Finding> = stage.judge.findings().collect();
+    assert_eq!(findings.len(), 1);
+    assert_eq!((findings[0].count, findings[0].offsets), (3, Some((0, 2))));
+}
+
+#[test]
+fn checks_that_are_off_neither_compare_nor_find() {
+    let mut stage = Stage::new(&Setting::default());
+    let mut off = Judge::new(JudgeConfig {
+        brokers: ALL.to_vec(),
+        controllers: Vec::new(),
+        topics: BTreeMap::new(),
+        default_topic: TopicContract { replication_factor: 3, min_insync: 1, unclean: false },
+        elr: false,
+        checks: Checks::NONE,
+    });
+    std::mem::swap(&mut stage.judge, &mut off);
+    stage.append(B1, 0, "r");
+    stage.ack_sent(B1, 0, 0, "r", ALL);
+    stage.commit(B1, 0, 1, ALL);
+    let judgement = stage.end_with(Some(B1));
+    assert_eq!(judgement.findings, []);
+    assert!(judgement.comparisons.values().all(|count| *count == 0));
+}
