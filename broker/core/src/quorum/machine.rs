@@ -402,7 +402,9 @@ impl Quorum {
         out: &mut Output<QuorumEffect>,
     ) -> Option<u64> {
         assert_ne!(to, self.config.node, "a node does not ask itself");
-        if self.in_flight.values().any(|flight| flight.to == to && flight.asked == asked) {
+        // Fetches are counted by `fetching`: one that was given up for a change of role must not block the next.
+        let is_under_way = self.in_flight.values().any(|flight| flight.to == to && flight.asked == asked);
+        if is_under_way && asked.errand() == Errand::Election {
             return None;
         }
         let retry_at = self.reach.get(&(to, asked.errand())).map_or(Time::ZERO, |reach| reach.retry_at);

@@ -364,3 +364,151 @@ pub fn recover_log(file: &Bytes, recovery_point: i64) -> Result<RecoveredLog, Lo
     assert!(recovered.kept_bytes() <= recovered.found_bytes);
     Ok(recovered)
 }
+
+#[cfg(test)]
+mod tests {
+    use acked_wire::batch::BatchBuilder;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn batch(epoch: i32, base_offset: i64, records: i64) -> StoredBatch {
+        let mut builder = BatchBuilder::new(0).base_offset(base_offset).leader_epoch(epoch);
+        (0..records).for_each(|record| builder.push(0, None, Some(&record.to_be_bytes()), &[]));
+        let bytes = builder.build().freeze();
+        StoredBatch { base_offset, last_offset: base_offset + records - 1, epoch, position: 0, bytes }
+    }
+
+    /// A log of batches given as `(epoch, records)`.
+    fn log(batches: &[(i32, i64)]) -> MetadataLog {
+        let mut log = MetadataLog::default();
+        for (epoch, records) in batches {
+            log.append(vec![batch(*epoch, log.end_offset(), *records)]);
+        }
+        log.synced(log.last_write);
+        log
+    }
+
+    fn file(log: &MetadataLog) -> Bytes {
+        log.read(0, usize::MAX)
+    }
+
+    /// Epochs never fall.
+    fn arbitrary_batches() -> impl Strategy<Value = Vec<(i32, i64)>> {
+        prop::collection::vec((0..3_i32, 1..4_i64), 0..8).prop_map(|steps| {
+            let mut epoch = 1;
+            steps
+                .into_iter()
+                .map(|(rise, records)| {
+                    epoch += rise;
+                    (epoch, records)
+                })
+                .collect()
+        })
+    }
+
+    /// Epoch of every offset: the obviously right model of a log.
+    fn epochs(batches: &[(i32, i64)]) -> Vec<i32> {
+        batches.iter().flat_map(|(epoch, records)| std::iter::repeat_n(*epoch, *records as usize)).collect()
+    }
+
+    #[test]
+    fn truncation_reaches_into_writes_that_are_under_way() {
+        let mut log = log(&[(1, 2)]);
+        log.append(vec![batch(1, 2, 2)]);
+        log.truncate_to(2);
+        log.append(vec![batch(2, 2, 5)]);
+        log.synced(2);
+        assert_eq!(log.synced_end(), 2, "what the first write synced is cut again");
+        log.synced(log.last_write);
+        assert_eq!((log.synced_end(), log.is_synced()), (7, true));
+    }
+
+    #[test]
+    fn read_gives_whole_batches_and_at_least_one() {
+        let log = log(&[(1, 1), (1, 1), (2, 1)]);
+        let one = log.batches[0].bytes.len();
+        assert_eq!(log.read(0, 1).len(), one);
+        assert_eq!(log.read(0, 2 * one).len(), 2 * one);
+        assert_eq!(log.read(2, usize::MAX).len(), one);
+        assert_eq!(log.read(3, usize::MAX).len(), 0);
+    }
+
+    #[test]
+    fn damage_below_the_recovery_point_is_refused() {
+        let log = log(&[(1, 2), (2, 2)]);
+        let mut file = file(&log).to_vec();
+        let at = file.len() - 1;
+        file[at] ^= 1;
+        let file = Bytes::from(file);
+        assert_eq!(recover_log(&file, 2).expect("the tail was not known to be synced").log_end_offset(), 2);
+        let damage = recover_log(&file, 3).expect_err("offset 2 was synced");
+        assert_eq!((damage.valid_end, damage.recovery_point), (2, 3));
+    }
+
+    proptest! {
+        #[test]
+        fn end_of_an_epoch_agrees_with_the_model(batches in arbitrary_batches(), asked in 0..20_i32) {
+            let model = epochs(&batches);
+            let end = model.iter().filter(|epoch| **epoch <= asked).count() as i64;
+            let epoch = model.iter().copied().filter(|epoch| *epoch <= asked).max().unwrap_or(asked);
+            prop_assert_eq!(log(&batches).end_offset_for_epoch(asked), (epoch, end));
+        }
+
+        /// A follower that is cut where its leader says, as often as it says so, ends with a prefix of the leader's
+        /// log, and loses nothing that both share.
+        #[test]
+        fn cutting_at_divergence_ends_at_the_longest_shared_prefix(
+            shared in arbitrary_batches(),
+            leaders in arbitrary_batches(),
+            followers in arbitrary_batches(),
+        ) {
+            // Two leaders never share an epoch, so the branches take odd and even ones.
+            let last = shared.last().map_or(1, |(epoch, _)| *epoch);
+            let branch = |own: &[(i32, i64)], parity: i32| -> Vec<(i32, i64)> {
+                let own = own.iter().map(|(epoch, records)| (last + 2 * epoch + parity, *records));
+                shared.iter().copied().chain(own).collect()
+            };
+            let (leader, mut follower) = (log(&branch(&leaders, 0)), log(&branch(&followers, 1)));
+            let mut rounds = 0;
+            while let Some((epoch, end)) = leader.divergence(follower.end_offset(), follower.last_epoch()) {
+                let to = follower.truncation_point(epoch, end);
+                prop_assert!(to < follower.end_offset(), "every answer cuts something");
+                follower.truncate_to(to);
+                rounds += 1;
+                prop_assert!(rounds < 20);
+            }
+            let kept = follower.between(0, i64::MAX);
+            prop_assert_eq!(kept, leader.between(0, follower.end_offset()));
+            prop_assert!(follower.end_offset() >= epochs(&shared).len() as i64);
+        }
+
+        /// Whatever is cut off or flipped, what is recovered is a prefix of the log in whole batches.
+        #[test]
+        fn recovery_keeps_a_prefix_of_whole_batches(
+            batches in arbitrary_batches(),
+            cut in any::<prop::sample::Index>(),
+            flip in any::<Option<(prop::sample::Index, u8)>>(),
+        ) {
+            let log = log(&batches);
+            let whole = file(&log);
+            let mut damaged = whole[..cut.index(whole.len() + 1)].to_vec();
+            if let (Some((at, with)), false) = (flip, damaged.is_empty()) {
+                let at = at.index(damaged.len());
+                damaged[at] ^= with;
+            }
+            let damaged = Bytes::from(damaged);
+            let recovered = recover_log(&damaged, 0).expect("nothing is known to be synced");
+            let kept = recovered.kept_bytes() as usize;
+            prop_assert!(kept <= damaged.len());
+            prop_assert_eq!(recovered.damage().is_none(), kept == damaged.len());
+            let again = MetadataLog::recovered(recovered);
+            prop_assert_eq!(again.size() as usize, kept);
+            for (found, written) in again.batches.iter().zip(&log.batches) {
+                // A flip in the leader epoch is under no checksum; it is caught only where epochs fall.
+                prop_assert_eq!(found.base_offset, written.base_offset);
+                prop_assert_eq!(found.bytes.slice(21..), written.bytes.slice(21..));
+            }
+        }
+    }
+}

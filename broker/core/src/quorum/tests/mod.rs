@@ -1,7 +1,10 @@
-//! Claims about whole clusters under trouble.
+//! Claims about whole clusters under trouble here; about single nodes in `elections` and `replication`.
 
 mod cluster;
+mod desk;
+mod elections;
 mod judge;
+mod replication;
 
 use std::time::Duration;
 
