@@ -83,14 +83,13 @@ impl PartitionCase {
 
     fn ack_all(&mut self, ack: &SentAck<'_>, offset: i64, entry: Option<Entry>, court: &mut Court<'_>) {
         court.reporter.compared(Check::S2, 1);
-        if let Some(entry) = entry {
-            if let Some(record) = self.committed.get_mut(offset)
-                && record.entry.same_record(&entry)
-            {
-                record.acks.add(ack.acks);
-                self.check_stale_ack(&entry, ack.leader, ack.leader_epoch, court);
-                return;
-            }
+        if let Some(entry) = entry
+            && let Some(record) = self.committed.get_mut(offset)
+            && record.entry.same_record(&entry)
+        {
+            record.acks.add(ack.acks);
+            self.check_stale_ack(&entry, ack.leader, ack.leader_epoch, court);
+            return;
         }
         if self.was_licensed_before_its_ack(ack, offset) {
             return;
