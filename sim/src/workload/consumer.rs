@@ -93,7 +93,7 @@ pub struct ReadTo {
 fn assign_all(consumer: &Consumer, topics: &[TopicPlan]) {
     for topic in topics {
         for index in 0..topic.partitions {
-            consumer.assign(&topic.name, index, Start::Earliest);
+            consumer.assign(topic.name.as_str(), index, Start::Earliest);
         }
     }
 }
