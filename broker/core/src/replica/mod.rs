@@ -31,9 +31,6 @@ mod manager;
 mod partition;
 mod produce;
 
-#[cfg(test)]
-mod tests;
-
 pub use interface::{
     BrokerView, FetchId, MetadataUpdate, PartitionAssignment, ReadFailed, ReadId, ReplicaConfig,
     ReplicaEffect, ReplicaInput, WriteId,
