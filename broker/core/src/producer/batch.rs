@@ -94,7 +94,7 @@ impl Batch {
 fn encode(records: &[PendingRecord], numbering: Option<Numbering>) -> Bytes {
     let size = records.iter().map(PendingRecord::size_max).sum();
     let mut builder = BatchBuilder::new(records[0].timestamp_ms).with_capacity(size);
-    if let Some(Numbering { producer, base_sequence }) = numbering {
+    if let Some(Numbering { producer, base_sequence, .. }) = numbering {
         builder = builder.producer(producer.id, producer.epoch, base_sequence);
     }
     for record in records {

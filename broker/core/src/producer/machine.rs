@@ -568,7 +568,7 @@ impl Producer {
     fn resolve(&mut self, slot: Slot, out: &mut Output<ProducerEffect>) {
         let partition = self.partition(slot);
         if partition.sequences.is_unresolved()
-            && partition.unacked() == 0
+            && partition.oldest_unacked().is_none()
             && partition.attempts_on_wire == 0
             && !partition.waits_for_identity
         {

@@ -9,8 +9,10 @@ use super::batch::{Batch, PendingRecord};
 use super::sequences::{ProducerIdentity, Sequences};
 use crate::{NodeId, Time};
 
-/// Batches that one partition may have numbered and not acknowledged: the broker remembers five (KIP-98).
-const UNACKED_MAX: usize = 5;
+/// Batches that one partition may have numbered since the oldest that is not done, that one included: the broker
+/// remembers five (KIP-98). Not the batches that are not done: the oldest may be refused again and again while later
+/// ones are appended, and a broker that has forgotten it no longer sees that a retry is its second copy.
+const WINDOW: u64 = 5;
 
 /// Batches of one partition.
 ///
@@ -116,20 +118,18 @@ impl Partition {
 
     /// Whether a new batch may get the next sequence.
     fn may_number(&self, identity: ProducerIdentity) -> bool {
-        let unacked = self.unacked();
         if self.sequences.is_unresolved() {
             return false;
         }
-        if self.sequences.producer() != Some(identity) || !self.sequences.is_known() {
-            return unacked == 0;
-        }
-        unacked < UNACKED_MAX
+        let Some(oldest) = self.oldest_unacked() else { return true };
+        let same_identity = self.sequences.producer() == Some(identity);
+        same_identity && self.sequences.is_known() && self.sequences.batches() - oldest < WINDOW
     }
 
-    /// Batches that are numbered and not done.
-    pub fn unacked(&self) -> usize {
-        let queued = self.queue.iter().take_while(|batch| batch.numbering.is_some()).count();
-        queued + self.in_flight.iter().filter(|batch| batch.numbering.is_some()).count()
+    /// The index of the oldest batch that is numbered and not done.
+    pub fn oldest_unacked(&self) -> Option<u64> {
+        let batches = self.queue.front().into_iter().chain(self.in_flight.front());
+        batches.filter_map(|batch| batch.numbering).map(|numbering| numbering.index).min()
     }
 
     pub fn has_unacked_before(&self, number: u64) -> bool {

@@ -12,6 +12,8 @@ pub struct ProducerIdentity {
 pub struct Numbering {
     pub producer: ProducerIdentity,
     pub base_sequence: i32,
+    /// How many batches were numbered before it under the same identity.
+    pub index: u64,
 }
 
 /// The numbering of one partition under one identity.
@@ -21,6 +23,8 @@ pub struct Numbering {
 pub struct Sequences {
     producer: Option<ProducerIdentity>,
     next: i32,
+    /// Batches numbered so far.
+    batches: u64,
     /// A broker acknowledged something under this identity.
     known: bool,
     /// Numbered batches that were given up, in order: whether their sequences are in the log is not known.
@@ -42,9 +46,15 @@ impl Sequences {
     pub fn assign(&mut self, count: i32) -> Numbering {
         assert!(count > 0, "a batch holds records");
         let producer = self.producer.expect("numbering starts with an identity");
-        let numbering = Numbering { producer, base_sequence: self.next };
+        let numbering = Numbering { producer, base_sequence: self.next, index: self.batches };
         self.next = after(self.next, count);
+        self.batches += 1;
         numbering
+    }
+
+    /// Batches numbered so far.
+    pub fn batches(&self) -> u64 {
+        self.batches
     }
 
     /// The broker has the batch, hence everything numbered before it.
