@@ -82,9 +82,9 @@ where
 async fn until_limit<R>(world: World, main: impl Future<Output = R>) -> Option<R> {
     let mut main = pin!(main);
     let mut limit = pin!(world.limit_reached());
-    poll_fn(|context| match main.as_mut().poll(context) {
-        Poll::Ready(result) => Poll::Ready(Some(result)),
-        Poll::Pending => limit.as_mut().poll(context).map(|()| None),
+    poll_fn(|context| match limit.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => main.as_mut().poll(context).map(Some),
     })
     .await
 }

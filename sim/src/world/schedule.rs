@@ -107,11 +107,11 @@ impl Schedule {
         Some((entry.at, entry.event))
     }
 
-    /// The driver ends its round.
-    pub(super) fn end(&mut self) {
+    /// The driver ends its round; another follows if `goes_on` and something is left to happen.
+    pub(super) fn end(&mut self, goes_on: bool) {
         assert!(self.driving, "a round ends after it began");
         self.driving = false;
-        if let Some(Reverse(entry)) = self.heap.peek() {
+        if let Some(Reverse(entry)) = self.heap.peek().filter(|_| goes_on) {
             let at = entry.at;
             self.arm(at);
         }

@@ -83,7 +83,9 @@ impl Shared {
                 kernel.happen(at, now, event);
             }
         }
-        kernel.schedule.end();
+        // Past the limit time stands still: an armed timer would wake this task for ever.
+        let goes_on = !kernel.limit_reached;
+        kernel.schedule.end(goes_on);
         let prune = kernel.next_prune <= now;
         if prune {
             kernel.next_prune = now + SECOND_NS;

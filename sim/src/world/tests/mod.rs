@@ -1,9 +1,14 @@
 //! Claims about the simulated world, by area. Each runs in a world of its own.
 
+mod determinism;
+mod disk;
 mod network;
+mod process;
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use acked_core::NodeId;
@@ -54,4 +59,24 @@ async fn connected(from: &SimEnv, to: &SimEnv, name: &str) -> (SimStream, SimStr
     let stream = from.connect(name, PORT).await.expect("somebody listens");
     let (accepted, _) = listener.accept().await.expect("the connection is established");
     (stream, accepted)
+}
+
+/// The result of a future that is ready within `limit` of the world's time.
+async fn within<R>(world: &World, limit: Duration, future: impl Future<Output = R>) -> R {
+    ready_within(world, limit, future).await.expect("it is ready in time")
+}
+
+/// Whether a future is not ready after `limit` of the world's time. Drops it.
+async fn still_waits<R>(world: &World, limit: Duration, future: impl Future<Output = R>) -> bool {
+    ready_within(world, limit, future).await.is_none()
+}
+
+async fn ready_within<R>(world: &World, limit: Duration, future: impl Future<Output = R>) -> Option<R> {
+    let mut future = pin!(future);
+    let mut sleep = pin!(world.sleep(limit));
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(result) => Poll::Ready(Some(result)),
+        Poll::Pending => sleep.as_mut().poll(context).map(|()| None),
+    })
+    .await
 }
