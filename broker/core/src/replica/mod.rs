@@ -11,9 +11,10 @@
 //! |---|---|
 //! | interface.rs | the inputs and effects |
 //! | manager.rs | which part an input concerns, and what else becomes due by it |
+//! | requests.rs | what becomes of each part of a request |
 //! | partition/ | one replica: its role, log, writes and high watermark |
-//! | produce.rs | appends, and acknowledgements that wait |
-//! | fetch.rs | what a fetcher is given, and fetches that wait |
+//! | produce/ | appends, and acknowledgements that wait |
+//! | fetch/ | what a fetcher is given, and fetches that wait |
 //! | fetcher.rs | what this broker asks of leaders, and what it does with their answers |
 //! | isr.rs | who is proposed to leave or to join the in-sync replicas |
 //! | list_offsets.rs | offsets by timestamp |
@@ -30,6 +31,10 @@ mod list_offsets;
 mod manager;
 mod partition;
 mod produce;
+mod requests;
+
+#[cfg(test)]
+mod tests;
 
 pub use interface::{
     BrokerView, FetchId, MetadataUpdate, PartitionAssignment, ReadFailed, ReadId, ReplicaConfig,

@@ -1,5 +1,5 @@
-//! One partition replica: which role it plays in which leader epoch, and what each event does to its log.
-//! Does not answer requests and does not talk to other brokers.
+//! One partition replica: which role it plays in which leader epoch. Does not answer requests and does not talk to
+//! other brokers.
 //!
 //! | role | enters by | does |
 //! |---|---|---|
@@ -13,14 +13,13 @@
 use std::collections::VecDeque;
 
 use acked_wire::Str;
-use bytes::Bytes;
 
 use super::leading::Leading;
 use super::writes::Writes;
-use crate::log::{AppendError, AppendLimits, Log, PreparedAppend};
+use crate::log::{AppendLimits, Log};
 use crate::observation::{Observation, PartitionState};
 use crate::replica::broker::Broker;
-use crate::replica::interface::{PartitionAssignment, ReplicaEffect, WriteId};
+use crate::replica::interface::{PartitionAssignment, ReplicaEffect};
 use crate::rules::BecomeFollower;
 use crate::types::{NodeId, Output, RequestId, Time, TopicPartition};
 
@@ -96,9 +95,10 @@ pub(in crate::replica) struct Replica {
     /// Fetches that wait for news of this partition.
     pub awaiting_news: Vec<RequestId>,
     pub limits: AppendLimits,
+    /// After so many records the log is synced.
+    pub(super) flush_messages: i64,
+    pub(super) unsynced_records: i64,
     min_insync_replicas: i32,
-    flush_messages: i64,
-    unsynced_records: i64,
 }
 
 impl Replica {
@@ -138,8 +138,6 @@ impl Replica {
         out.effect(ReplicaEffect::CreateLog { partition: replica.id, write, topic_name });
         replica
     }
-
-    // ---- what it is
 
     pub fn leader_epoch(&self) -> i32 {
         self.state.leader_epoch
@@ -182,8 +180,6 @@ impl Replica {
         let configured = usize::try_from(self.min_insync_replicas).unwrap_or(0);
         configured.min(self.state.replicas.len())
     }
-
-    // ---- metadata
 
     /// Takes over a newer assignment. An older partition epoch is ignored: this leader already heard of a later
     /// change. An equal one brings settings only, so it does not end a pending change.
@@ -314,212 +310,8 @@ impl Replica {
         }
     }
 
-    // ---- the log
-
-    /// Appends a validated batch as leader. Offsets are assigned now; the end is published by its write.
-    pub fn append(&mut self, prepared: PreparedAppend, broker: &mut Broker, out: &mut Output<ReplicaEffect>) {
-        assert!(self.leading().is_some(), "append to {:?} without leading it", self.id);
-        out.observe(Observation::AppendedAsLeader {
-            partition: self.id,
-            leader_epoch: self.state.leader_epoch,
-            base_offset: prepared.base_offset,
-            last_offset: prepared.last_offset,
-            producer_id: prepared.producer_id,
-            producer_epoch: prepared.producer_epoch,
-            base_sequence: prepared.base_sequence,
-        });
-        let appended = self.log.commit_append(prepared);
-        let records = appended.last_offset - appended.base_offset + 1;
-        self.write(appended.position, appended.bytes, records, broker, out);
-        if appended.epochs_changed {
-            self.save_epochs(broker, out);
-        }
-    }
-
-    /// Appends what the leader of this epoch sent. Gives whether anything was appended.
-    pub fn append_fetched(
-        &mut self,
-        records: &Bytes,
-        broker: &mut Broker,
-        out: &mut Output<ReplicaEffect>,
-    ) -> Result<bool, AppendError> {
-        let Some(appended) = self.log.append_as_follower(records, self.state.leader_epoch)? else {
-            return Ok(false);
-        };
-        out.observe(Observation::AppendedAsFollower {
-            partition: self.id,
-            leader_epoch: self.state.leader_epoch,
-            base_offset: appended.base_offset,
-            last_offset: appended.last_offset,
-        });
-        let records = appended.last_offset - appended.base_offset + 1;
-        self.write(appended.position, appended.bytes, records, broker, out);
-        if appended.epochs_changed {
-            self.save_epochs(broker, out);
-        }
-        Ok(true)
-    }
-
-    fn write(
-        &mut self,
-        position: u64,
-        bytes: Bytes,
-        records: i64,
-        broker: &mut Broker,
-        out: &mut Output<ReplicaEffect>,
-    ) {
-        let write = broker.next_write();
-        let sync = self.is_sync_due(records);
-        self.writes.append(write, self.log.log_end_offset());
-        out.effect(ReplicaEffect::Append { partition: self.id, write, position, bytes, sync });
-    }
-
-    fn is_sync_due(&mut self, records: i64) -> bool {
-        self.unsynced_records = self.unsynced_records.saturating_add(records);
-        let is_due = self.unsynced_records >= self.flush_messages;
-        if is_due {
-            self.unsynced_records = 0;
-        }
-        is_due
-    }
-
-    /// Cuts everything at and beyond `offset`; batches go whole. A cut at or beyond the end still drops epochs that
-    /// start there, or an ex-leader that wrote nothing would diverge for ever.
-    pub fn truncate(&mut self, offset: i64, broker: &mut Broker, out: &mut Output<ReplicaEffect>) {
-        let from = self.log.log_end_offset();
-        let cut = self.log.truncate_to(offset.min(from));
-        let to = cut.log_end_offset;
-        assert!(to <= from, "a truncation lengthened {:?}", self.id);
-        if to < from {
-            self.cuts += 1;
-            self.writes.cut(to);
-            self.lower_high_watermark(to, out);
-            self.truncated(from, to, cut.size, broker, out);
-        }
-        if cut.epochs_changed {
-            self.save_epochs(broker, out);
-        }
-        self.check();
-    }
-
-    /// Drops everything and starts anew at the leader's log start.
-    pub fn restart_at(
-        &mut self,
-        log_start_offset: i64,
-        broker: &mut Broker,
-        out: &mut Output<ReplicaEffect>,
-    ) {
-        let from = self.log.log_end_offset();
-        self.log.reset_to(log_start_offset);
-        self.cuts += 1;
-        self.writes.restart(log_start_offset);
-        self.set_follower_high_watermark(log_start_offset, out);
-        self.truncated(from, log_start_offset, 0, broker, out);
-        self.save_epochs(broker, out);
-        self.check();
-    }
-
-    fn truncated(
-        &mut self,
-        from: i64,
-        to: i64,
-        size: u64,
-        broker: &mut Broker,
-        out: &mut Output<ReplicaEffect>,
-    ) {
-        out.observe(Observation::Truncated {
-            partition: self.id,
-            leader_epoch: self.state.leader_epoch,
-            from_log_end_offset: from,
-            to_log_end_offset: to,
-        });
-        let write = broker.next_write();
-        self.writes.change(write);
-        out.effect(ReplicaEffect::Truncate { partition: self.id, write, size, log_end_offset: to });
-    }
-
-    fn save_epochs(&mut self, broker: &mut Broker, out: &mut Output<ReplicaEffect>) {
-        let write = broker.next_write();
-        self.writes.change(write);
-        let epochs = self.log.epochs().pairs();
-        out.effect(ReplicaEffect::SaveEpochs { partition: self.id, write, epochs });
-    }
-
-    /// A queued write completed. Gives whether the published log end moved.
-    pub fn written(&mut self, write: WriteId, out: &mut Output<ReplicaEffect>) -> bool {
-        let has_advanced = self.writes.complete(write);
-        if has_advanced {
-            let log_end_offset = self.writes.end();
-            out.observe(Observation::LogEndAdvanced { partition: self.id, log_end_offset });
-        }
-        self.check();
-        has_advanced
-    }
-
-    /// A write failed: what the file holds beyond the published end is unknown, so nothing is appended any more.
-    pub fn go_offline(&mut self, out: &mut Output<ReplicaEffect>) {
-        self.role = Role::Offline;
-        out.observe(Observation::LogOffline { partition: self.id });
-    }
-
-    // ---- the high watermark
-
-    /// As leader, raises it as far as everybody who counts has got. Gives whether it moved.
-    pub fn raise_high_watermark(&mut self, broker: &Broker, out: &mut Output<ReplicaEffect>) -> bool {
-        let Role::Leading(leading) = &self.role else { return false };
-        let rule = broker.rules.isr_shrink;
-        let (isr, own_end, min_insync) = (&self.state.isr, self.writes.end(), self.min_insync());
-        let Some(to) = leading.committable(rule, isr, broker.node(), own_end, min_insync) else {
-            return false;
-        };
-        if to <= self.high_watermark {
-            return false;
-        }
-        out.observe(Observation::HighWatermarkAdvanced {
-            partition: self.id,
-            leader_epoch: self.state.leader_epoch,
-            from: self.high_watermark,
-            to,
-            isr: self.state.isr.clone(),
-            maximal_isr: leading.maximal_isr(rule, isr).collect(),
-            min_insync: i32::try_from(min_insync).expect("bounded by the configured value"),
-        });
-        self.high_watermark = to;
-        self.check();
-        true
-    }
-
-    /// As follower, takes over what the leader told, once its records are written. Gives whether it moved.
-    pub fn adopt_told_high_watermark(&mut self, out: &mut Output<ReplicaEffect>) -> bool {
-        let is_idle = self.writes.is_idle();
-        let Some(following) = self.following_mut() else { return false };
-        if !is_idle {
-            return false;
-        }
-        let Some(told) = following.told_high_watermark.take() else { return false };
-        let to = told.clamp(self.log.log_start_offset(), self.writes.end());
-        self.set_follower_high_watermark(to, out)
-    }
-
-    fn lower_high_watermark(&mut self, log_end_offset: i64, out: &mut Output<ReplicaEffect>) {
-        if self.high_watermark > log_end_offset {
-            self.set_follower_high_watermark(log_end_offset, out);
-        }
-    }
-
-    fn set_follower_high_watermark(&mut self, to: i64, out: &mut Output<ReplicaEffect>) -> bool {
-        let from = self.high_watermark;
-        if from == to {
-            return false;
-        }
-        self.high_watermark = to;
-        let leader_epoch = self.state.leader_epoch;
-        out.observe(Observation::FollowerHighWatermark { partition: self.id, leader_epoch, from, to });
-        true
-    }
-
     /// What holds after every transition, whatever the rules.
-    fn check(&self) {
+    pub(super) fn check(&self) {
         let id = self.id;
         assert!(
             self.high_watermark <= self.writes.end(),
