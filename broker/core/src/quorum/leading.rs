@@ -9,6 +9,7 @@ use acked_wire::control::{ControlRecord, LeaderChangeMessage, Voter};
 use acked_wire::{FetchRequest, error_code};
 use bytes::Bytes;
 
+use super::config::QuorumConfig;
 use super::effect::{NotLeader, QuorumEffect};
 use super::machine::{Asked, InFlight, Quorum};
 use super::messages::{self, Answer, FetchAnswer, FetchAsked};
@@ -400,7 +401,7 @@ impl Quorum {
 }
 
 /// When the leader must have been fetched from by a majority again; `None` for a leader that is one by itself.
-fn check_quorum_deadline(leader: &Leader, config: &super::config::QuorumConfig) -> Option<Time> {
+fn check_quorum_deadline(leader: &Leader, config: &QuorumConfig) -> Option<Time> {
     let others_needed = config.majority() - 1;
     let mut heard: Vec<Time> =
         leader.followers.values().map(|progress| progress.last_fetch.unwrap_or(leader.since)).collect();

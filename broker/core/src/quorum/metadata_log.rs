@@ -142,10 +142,7 @@ impl MetadataLog {
     pub fn append(&mut self, batches: Vec<StoredBatch>) -> Append {
         let position = self.size();
         assert!(!batches.is_empty(), "an append brings at least one batch");
-        let bytes = match batches.as_slice() {
-            [only] => only.bytes.clone(),
-            _ => batches.iter().flat_map(|batch| batch.bytes.iter().copied()).collect(),
-        };
+        let bytes = joined(&batches);
         let mut at = position;
         for mut batch in batches {
             batch.position = at;
@@ -196,15 +193,7 @@ impl MetadataLog {
                 length <= max_bytes || length == batch.bytes.len()
             })
             .count();
-        match &self.batches[first..first + fitting] {
-            [] => Bytes::new(),
-            [only] => only.bytes.clone(),
-            several => {
-                let mut bytes = BytesMut::with_capacity(several.iter().map(|batch| batch.bytes.len()).sum());
-                several.iter().for_each(|batch| bytes.extend_from_slice(&batch.bytes));
-                bytes.freeze()
-            }
-        }
+        joined(&self.batches[first..first + fitting])
     }
 
     /// The batches that lie in `from..to`; both are batch boundaries.
@@ -235,6 +224,19 @@ impl MetadataLog {
         self.outstanding
             .push_back(OutstandingWrite { write: self.last_write, synced_end: self.end_offset() });
         self.last_write
+    }
+}
+
+/// The bytes of the batches one after the other; one batch is shared, not copied.
+fn joined(batches: &[StoredBatch]) -> Bytes {
+    match batches {
+        [] => Bytes::new(),
+        [only] => only.bytes.clone(),
+        several => {
+            let mut bytes = BytesMut::with_capacity(several.iter().map(|batch| batch.bytes.len()).sum());
+            several.iter().for_each(|batch| bytes.extend_from_slice(&batch.bytes));
+            bytes.freeze()
+        }
     }
 }
 

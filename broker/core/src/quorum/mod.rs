@@ -22,7 +22,8 @@
 //! | `effect` | inputs, effects, what can go wrong |
 //! | `election_state` | what outlasts a restart, and the role a node comes back in |
 //! | `role` | the roles, and who grants votes |
-//! | `machine` | the node: inputs, moving between roles, deadlines |
+//! | `machine` | the node: inputs, deadlines, requests under way |
+//! | `transitions` | moving between roles, and what that saves and tells |
 //! | `voting`, `leading`, `following` | what the roles decide |
 //! | `metadata_log` | the log in memory, recovery of its file |
 //! | `messages` | wire messages in the machine's words |
@@ -38,6 +39,7 @@ mod messages;
 mod metadata_log;
 mod outbox;
 mod role;
+mod transitions;
 mod voting;
 
 pub use config::{FETCH_MAX_BYTES, FETCH_WAIT_MAX, QuorumConfig, VoterEndpoint};
