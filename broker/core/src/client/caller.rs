@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use acked_wire::{RequestBody, ResponseBody, error_code};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Backoff, ClusterView, LinkEvent, LinkSettings, Links, NetworkEffect, NetworkInput};
+use super::{Backoff, ClusterView, Earliest, LinkEvent, LinkSettings, Links, NetworkEffect, NetworkInput};
 use crate::settings::AdminSettings;
 use crate::{Output, Time};
 
@@ -100,15 +100,16 @@ impl Caller {
 
     /// When to say [`CallerInput::Tick`] if nothing else happens.
     pub fn next_deadline(&self) -> Option<Time> {
-        let mut deadlines = vec![self.links.next_deadline()];
-        deadlines.extend(self.calls.values().map(|call| Some(call.deadline)));
-        let waiting = self.calls.values().filter(|call| !call.on_its_way);
-        deadlines.extend(waiting.map(|call| Some(call.retry_at)));
-        if self.calls.values().any(|call| !call.on_its_way) {
-            deadlines.push(self.links.any_retry_at());
+        let mut earliest = Earliest::after(self.now);
+        earliest.add(self.links.next_deadline());
+        for call in self.calls.values() {
+            earliest.add(Some(call.deadline));
+            if !call.on_its_way {
+                earliest.add(Some(call.retry_at));
+                earliest.add(self.links.any_retry_at());
+            }
         }
-        // What was due by now has been done, or waits for something other than time.
-        deadlines.into_iter().flatten().filter(|deadline| *deadline > self.now).min()
+        earliest.deadline()
     }
 
     fn accept(&mut self, call: u64, body: RequestBody) {

@@ -13,6 +13,7 @@ mod backoff;
 mod caller;
 mod cluster;
 mod description;
+mod earliest;
 mod links;
 mod refresh;
 
@@ -20,5 +21,6 @@ pub use backoff::Backoff;
 pub use caller::{Caller, CallerEffect, CallerInput};
 pub use cluster::{Address, ClusterView, Leader};
 pub use description::{BrokerDescription, ClusterDescription, PartitionDescription, TopicDescription};
+pub use earliest::Earliest;
 pub use links::{ConnectionId, LinkEvent, LinkSettings, Links, NetworkEffect, NetworkInput, Peer};
 pub use refresh::Refresh;

@@ -19,7 +19,8 @@ use super::assigned::{Assigned, Position, Serial};
 use super::records::{Reading, read};
 use super::{ConsumerCounters, Event, Polled, Start};
 use crate::client::{
-    Backoff, ClusterView, LinkEvent, LinkSettings, Links, NetworkEffect, NetworkInput, Peer, Refresh,
+    Backoff, ClusterView, Earliest, LinkEvent, LinkSettings, Links, NetworkEffect, NetworkInput, Peer,
+    Refresh,
 };
 use crate::settings::{ConsumerSettings, IsolationLevel, OffsetReset};
 use crate::{NodeId, Output, Time};
@@ -232,27 +233,29 @@ impl Consumer {
 
     /// When to say [`ConsumerInput::Tick`] if nothing else happens.
     pub fn next_deadline(&self) -> Option<Time> {
-        let mut deadlines = vec![self.links.next_deadline()];
-        deadlines.push(self.poll.as_ref().map(|poll| poll.deadline));
+        let mut earliest = Earliest::after(self.now);
+        earliest.add(self.links.next_deadline());
+        earliest.add(self.poll.as_ref().map(|poll| poll.deadline));
         if self.poll.is_some() || !self.questions.is_empty() {
-            deadlines.push(self.refresh.next_deadline());
+            earliest.add(self.refresh.next_deadline());
             if self.refresh.due(self.now) {
-                deadlines.push(self.links.any_retry_at());
+                earliest.add(self.links.any_retry_at());
             }
         }
         if self.poll.is_some() {
             for (key, assigned) in &self.assigned {
-                deadlines.push(assigned.retry_deadline());
-                deadlines.push(self.link_retry(key));
+                earliest.add(assigned.retry_deadline());
+                earliest.add(self.link_retry(key));
             }
         }
-        for question in self.questions.values().filter(|question| !question.pending) {
-            deadlines.push(Some(question.retry_at));
-            deadlines.push(self.link_retry(&question.key));
+        for question in self.questions.values() {
+            earliest.add(Some(question.deadline));
+            if !question.pending {
+                earliest.add(Some(question.retry_at));
+                earliest.add(self.link_retry(&question.key));
+            }
         }
-        deadlines.extend(self.questions.values().map(|question| Some(question.deadline)));
-        // What was due by now has been done, or waits for something other than time.
-        deadlines.into_iter().flatten().filter(|deadline| *deadline > self.now).min()
+        earliest.deadline()
     }
 
     fn link_retry(&self, key: &Key) -> Option<Time> {

@@ -1,1 +1,425 @@
+//! The consumer against a model of one partition: single rules by hand, order and completeness by random walks.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use acked_wire::api::fetch::{FetchRequest, FetchResponse, FetchableTopicResponse, PartitionData};
+use acked_wire::api::list_offsets::{
+    ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse,
+};
+use acked_wire::api::metadata::{
+    MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
+use acked_wire::batch::BatchBuilder;
+use acked_wire::{RequestBody, ResponseBody, Str, Uuid, error_code};
+use bytes::BytesMut;
+use proptest::prelude::*;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::{Consumer, ConsumerEffect, ConsumerInput, Event, OffsetEnd, Polled, Start};
+use crate::client::{ConnectionId, NetworkEffect, NetworkInput};
+use crate::settings::{ConsumerSettings, OffsetReset};
+use crate::{Output, Time};
+
+const MS: Duration = Duration::from_millis(1);
+const TOPIC: Uuid = Uuid([7; 16]);
+
+/// One partition: the leader epoch of each record, by offset. A record's value is its offset.
+#[derive(Debug)]
+struct Log {
+    leader: i32,
+    leader_epoch: i32,
+    epochs: Vec<i32>,
+}
+
+impl Log {
+    fn append(&mut self, count: usize) {
+        self.epochs.extend(std::iter::repeat_n(self.leader_epoch, count));
+    }
+
+    fn elect(&mut self, leader: i32) {
+        self.leader = leader;
+        self.leader_epoch += 1;
+    }
+
+    fn serve(&self, node: i32, request: &RequestBody) -> ResponseBody {
+        match request {
+            RequestBody::Metadata(_) => ResponseBody::Metadata(self.metadata()),
+            RequestBody::Fetch(request) => ResponseBody::Fetch(self.fetch(node, request)),
+            RequestBody::ListOffsets(request) => {
+                let asked = &request.topics[0].partitions[0];
+                let offset = if asked.timestamp == -2 { 0 } else { self.epochs.len() as i64 };
+                let partition = match self.refusal(node, asked.current_leader_epoch) {
+                    Some(error_code) => ListOffsetsPartitionResponse { error_code, ..Default::default() },
+                    None => ListOffsetsPartitionResponse { offset, ..Default::default() },
+                };
+                ResponseBody::ListOffsets(ListOffsetsResponse {
+                    topics: vec![ListOffsetsTopicResponse {
+                        name: Str::from("t"),
+                        partitions: vec![partition],
+                        ..Default::default()
+                    }],
+                    ..Default::default()
+                })
+            }
+            other => panic!("a consumer does not ask {:?}", other.key()),
+        }
+    }
+
+    fn metadata(&self) -> MetadataResponse {
+        let broker = |node_id: i32| MetadataResponseBroker {
+            node_id,
+            host: Str::from(node_id.to_string()),
+            port: 1,
+            ..Default::default()
+        };
+        let partition = MetadataResponsePartition {
+            leader_id: self.leader,
+            leader_epoch: self.leader_epoch,
+            ..Default::default()
+        };
+        let topic = MetadataResponseTopic {
+            name: Some(Str::from("t")),
+            topic_id: TOPIC,
+            partitions: vec![partition],
+            ..Default::default()
+        };
+        MetadataResponse { brokers: vec![broker(1), broker(2)], topics: vec![topic], ..Default::default() }
+    }
+
+    fn refusal(&self, node: i32, epoch: i32) -> Option<i16> {
+        match epoch.cmp(&self.leader_epoch) {
+            std::cmp::Ordering::Less => Some(error_code::FENCED_LEADER_EPOCH),
+            std::cmp::Ordering::Greater => Some(error_code::UNKNOWN_LEADER_EPOCH),
+            std::cmp::Ordering::Equal if node != self.leader => Some(error_code::NOT_LEADER_OR_FOLLOWER),
+            std::cmp::Ordering::Equal => None,
+        }
+    }
+
+    fn fetch(&self, node: i32, request: &FetchRequest) -> FetchResponse {
+        let asked = &request.topics[0].partitions[0];
+        let mut answer = PartitionData::default();
+        // Where the last record of an epoch up to the asked one ends, and its epoch.
+        let shared = self.epochs.iter().rposition(|epoch| *epoch <= asked.last_fetched_epoch);
+        let (epoch, end) = shared.map_or((0, 0), |last| (self.epochs[last], last as i64 + 1));
+        if let Some(code) = self.refusal(node, asked.current_leader_epoch) {
+            answer.error_code = code;
+        } else if asked.last_fetched_epoch >= 0
+            && (epoch < asked.last_fetched_epoch || end < asked.fetch_offset)
+        {
+            (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) = (epoch, end);
+        } else if asked.fetch_offset > self.epochs.len() as i64 {
+            answer.error_code = error_code::OFFSET_OUT_OF_RANGE;
+        } else {
+            let mut bytes = BytesMut::new();
+            for offset in asked.fetch_offset..(self.epochs.len() as i64).min(asked.fetch_offset + 3) {
+                let epoch = self.epochs[offset as usize];
+                let mut batch = BatchBuilder::new(0).base_offset(offset).leader_epoch(epoch);
+                batch.push(0, None, Some(&offset.to_be_bytes()), &[]);
+                bytes.extend_from_slice(&batch.build());
+            }
+            answer.records = Some(bytes.freeze());
+        }
+        FetchResponse {
+            responses: vec![FetchableTopicResponse {
+                topic_id: TOPIC,
+                partitions: vec![answer],
+                ..Default::default()
+            }],
+            ..Default::default()
+        }
+    }
+}
+
+struct World {
+    now: Time,
+    consumer: Consumer,
+    log: Log,
+    /// Node and unanswered requests of each connection that is up.
+    wires: BTreeMap<ConnectionId, (i32, Vec<(i32, RequestBody)>)>,
+    connecting: Vec<(ConnectionId, i32)>,
+    polled: Vec<Polled>,
+    listed: Vec<Result<i64, i16>>,
+}
+
+fn world(reset: OffsetReset) -> World {
+    let settings = ConsumerSettings {
+        auto_offset_reset: reset,
+        retry_backoff: 10 * MS,
+        retry_backoff_max: 100 * MS,
+        reconnect_backoff: 10 * MS,
+        reconnect_backoff_max: 100 * MS,
+        ..ConsumerSettings::default()
+    };
+    let bootstrap = vec![("1".to_string(), 1)];
+    World {
+        now: Time::ZERO,
+        consumer: Consumer::new(settings, bootstrap, ChaCha8Rng::seed_from_u64(1)),
+        log: Log { leader: 1, leader_epoch: 0, epochs: Vec::new() },
+        wires: BTreeMap::new(),
+        connecting: Vec::new(),
+        polled: Vec::new(),
+        listed: Vec::new(),
+    }
+}
+
+impl World {
+    fn tell(&mut self, input: ConsumerInput) {
+        let mut out = Output::default();
+        self.consumer.handle(self.now, input, &mut out);
+        for effect in out.effects {
+            match effect {
+                ConsumerEffect::Polled { polled, .. } => self.polled.push(polled),
+                ConsumerEffect::Listed { offset, .. } => self.listed.push(offset),
+                ConsumerEffect::Network(NetworkEffect::Connect { connection, host, .. }) => {
+                    self.connecting.push((connection, host.parse().expect("a node")));
+                }
+                ConsumerEffect::Network(NetworkEffect::Disconnect { connection }) => {
+                    self.wires.remove(&connection);
+                }
+                ConsumerEffect::Network(NetworkEffect::Send { connection, correlation, body, .. }) => {
+                    let (_, requests) = self.wires.get_mut(&connection).expect("the connection is up");
+                    requests.push((correlation, body));
+                }
+            }
+        }
+    }
+
+    fn assign(&mut self, start: Start) {
+        self.tell(ConsumerInput::Assign { topic: "t".into(), partition: 0, start });
+    }
+
+    fn start_poll(&mut self, max_wait: Duration) {
+        self.tell(ConsumerInput::Poll { poll: 1, max_wait });
+    }
+
+    /// Connects what connects and answers one request; false when there is nothing to do.
+    fn step(&mut self) -> bool {
+        if let Some((connection, node)) = self.connecting.pop() {
+            self.wires.insert(connection, (node, Vec::new()));
+            self.tell(ConsumerInput::Network(NetworkInput::Connected { connection }));
+            return true;
+        }
+        let busy = self.wires.iter_mut().find(|(_, (_, requests))| !requests.is_empty());
+        let Some((&connection, (node, requests))) = busy else { return false };
+        let node = *node;
+        let (correlation, request) = requests.remove(0);
+        let body = self.log.serve(node, &request);
+        self.tell(ConsumerInput::Network(NetworkInput::Answer { connection, correlation, body }));
+        true
+    }
+
+    fn break_wires(&mut self) {
+        for connection in std::mem::take(&mut self.wires).into_keys() {
+            self.tell(ConsumerInput::Network(NetworkInput::Disconnected { connection }));
+        }
+    }
+
+    /// What the poll gives, with as much time as it takes.
+    fn poll(&mut self, max_wait: Duration) -> Polled {
+        self.start_poll(max_wait);
+        self.wait_for_poll()
+    }
+
+    fn wait_for_poll(&mut self) -> Polled {
+        for _ in 0..3000 {
+            if let Some(polled) = self.polled.pop() {
+                return polled;
+            }
+            // The model does not let fetches wait, so the clock has to move for polls to end.
+            self.now += MS / 2;
+            if !self.step() {
+                self.now = self.consumer.next_deadline().expect("a poll has a deadline");
+                self.tell(ConsumerInput::Tick);
+            }
+        }
+        panic!("a poll ends");
+    }
+
+    fn offsets(&mut self) -> Vec<i64> {
+        self.poll(1000 * MS).records.iter().map(|record| record.offset).collect()
+    }
+}
+
+#[test]
+fn records_come_in_order_from_the_first_on() {
+    let mut world = world(OffsetReset::Latest);
+    world.log.append(5);
+    world.assign(Start::Earliest);
+    assert_eq!(world.offsets(), [0, 1, 2]);
+    assert_eq!(world.consumer.position(&"t".into(), 0), Some(3));
+    assert_eq!(world.offsets(), [3, 4]);
+}
+
+#[test]
+fn latest_starts_behind_what_is_there() {
+    let mut world = world(OffsetReset::Earliest);
+    world.log.append(5);
+    world.assign(Start::Latest);
+    world.start_poll(10 * MS);
+    assert!(world.wait_for_poll().records.is_empty());
+    world.log.append(1);
+    assert_eq!(world.offsets(), [5]);
+}
+
+#[test]
+fn poll_without_records_ends_in_time() {
+    let mut world = world(OffsetReset::Earliest);
+    world.assign(Start::Earliest);
+    assert_eq!(world.poll(5 * MS), Polled::default());
+    assert!(world.now <= 6 * MS);
+}
+
+#[test]
+fn new_leader_is_found_by_the_fenced_epoch() {
+    let mut world = world(OffsetReset::None);
+    world.log.append(2);
+    world.assign(Start::Earliest);
+    assert_eq!(world.offsets(), [0, 1]);
+    world.log.elect(2);
+    world.log.append(2);
+    let polled = world.poll(1000 * MS);
+    let read: Vec<_> = polled.records.iter().map(|record| (record.offset, record.leader_epoch)).collect();
+    assert_eq!((read, polled.events), (vec![(2, 1), (3, 1)], vec![]));
+}
+
+/// Two records of epoch 1 were read, and are gone in epoch 2.
+fn truncated(reset: OffsetReset) -> World {
+    let mut world = world(reset);
+    world.log.append(2);
+    world.log.elect(2);
+    world.log.append(2);
+    world.assign(Start::Earliest);
+    assert_eq!(world.offsets(), [0, 1, 2]);
+    assert_eq!(world.offsets(), [3]);
+    world.log.epochs.truncate(2);
+    world.log.elect(1);
+    world.log.append(3);
+    world
+}
+
+#[test]
+fn truncation_is_reported_and_reading_goes_on_where_the_logs_part() {
+    let mut world = truncated(OffsetReset::Earliest);
+    let polled = world.poll(1000 * MS);
+    let event = Event::Truncated {
+        topic: "t".into(),
+        partition: 0,
+        offset: 4,
+        leader_epoch: 1,
+        end_offset: 2,
+        resumes_at: Some(2),
+    };
+    assert_eq!((polled.records, polled.events), (vec![], vec![event]));
+    assert_eq!(world.offsets(), [2, 3, 4]);
+}
+
+#[test]
+fn truncation_without_a_reset_policy_waits_for_a_seek() {
+    let mut world = truncated(OffsetReset::None);
+    let polled = world.poll(1000 * MS);
+    assert!(matches!(polled.events[..], [Event::Truncated { resumes_at: None, .. }]));
+    assert_eq!(world.poll(100 * MS), Polled::default());
+    world.assign(Start::At { offset: 2, leader_epoch: Some(0) });
+    assert_eq!(world.offsets(), [2, 3, 4]);
+}
+
+#[test]
+fn position_out_of_range_is_reported_and_reset_by_policy() {
+    let mut world = world(OffsetReset::Earliest);
+    world.log.append(1);
+    world.assign(Start::At { offset: 9, leader_epoch: None });
+    let polled = world.poll(1000 * MS);
+    assert!(matches!(polled.events[..], [Event::OutOfRange { offset: 9, resets: true, .. }]));
+    assert_eq!(world.offsets(), [0]);
+}
+
+#[test]
+fn position_out_of_range_without_policy_waits_for_a_seek() {
+    let mut world = world(OffsetReset::None);
+    world.log.append(1);
+    world.assign(Start::At { offset: 9, leader_epoch: None });
+    let polled = world.poll(1000 * MS);
+    assert!(matches!(polled.events[..], [Event::OutOfRange { resets: false, .. }]));
+    assert_eq!(world.poll(100 * MS), Polled::default());
+}
+
+#[test]
+fn answer_to_a_fetch_before_a_seek_is_forgotten() {
+    let mut world = world(OffsetReset::None);
+    world.log.append(6);
+    world.assign(Start::At { offset: 0, leader_epoch: None });
+    world.start_poll(1000 * MS);
+    let fetches = |world: &World| {
+        let requests = world.wires.values().flat_map(|(_, requests)| requests);
+        requests.filter(|(_, body)| matches!(body, RequestBody::Fetch(_))).count()
+    };
+    while fetches(&world) == 0 {
+        assert!(world.step());
+    }
+    world.assign(Start::At { offset: 4, leader_epoch: None });
+    let offsets: Vec<i64> = world.wait_for_poll().records.iter().map(|record| record.offset).collect();
+    assert_eq!(offsets, [4, 5]);
+}
+
+#[test]
+fn offsets_are_listed_without_assignment_or_given_up_in_time() {
+    let mut world = world(OffsetReset::None);
+    world.log.append(6);
+    let ask = |question, end| ConsumerInput::ListOffset {
+        question,
+        topic: "t".into(),
+        partition: 0,
+        end,
+        max_wait: 100 * MS,
+    };
+    world.tell(ask(1, OffsetEnd::Last));
+    while world.step() {}
+    world.tell(ask(2, OffsetEnd::First));
+    while world.step() {}
+    assert_eq!(world.listed, [Ok(6), Ok(0)]);
+    world.tell(ask(3, OffsetEnd::Last));
+    world.now += 100 * MS;
+    world.tell(ConsumerInput::Tick);
+    assert_eq!(world.listed[2], Err(error_code::REQUEST_TIMED_OUT));
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    Append(usize),
+    Elect(i32),
+    Break,
+    Poll,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_record_is_read_once_and_in_order(moves in prop::collection::vec(prop_oneof![
+        (1..8_usize).prop_map(Move::Append),
+        (1..3_i32).prop_map(Move::Elect),
+        Just(Move::Break),
+        Just(Move::Poll),
+    ], 0..60)) {
+        let mut world = world(OffsetReset::None);
+        world.assign(Start::Earliest);
+        let mut read = Vec::new();
+        for next in moves {
+            match next {
+                Move::Append(count) => world.log.append(count),
+                Move::Elect(leader) => world.log.elect(leader),
+                Move::Break => world.break_wires(),
+                Move::Poll => read.extend(world.poll(20 * MS).records),
+            }
+        }
+        while read.len() < world.log.epochs.len() {
+            read.extend(world.poll(1000 * MS).records);
+        }
+        for (offset, (record, epoch)) in read.iter().zip(&world.log.epochs).enumerate() {
+            prop_assert_eq!((record.offset, record.leader_epoch), (offset as i64, *epoch));
+        }
+        prop_assert_eq!(read.len(), world.log.epochs.len());
+    }
+}

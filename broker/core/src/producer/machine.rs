@@ -21,7 +21,8 @@ use super::partition::{Ordering, Partition};
 use super::sequences::{Numbering, ProducerIdentity};
 use super::verdict::{Action, AttemptEffect, verdict};
 use crate::client::{
-    Backoff, ClusterView, LinkEvent, LinkSettings, Links, NetworkEffect, NetworkInput, Peer, Refresh,
+    Backoff, ClusterView, Earliest, LinkEvent, LinkSettings, Links, NetworkEffect, NetworkInput, Peer,
+    Refresh,
 };
 use crate::settings::{Acks, ProducerSettings};
 use crate::{NodeId, Output, Time};
@@ -229,26 +230,27 @@ impl Producer {
 
     /// When to say [`ProducerInput::Tick`] if nothing else happens.
     pub fn next_deadline(&self) -> Option<Time> {
-        let mut deadlines = vec![self.links.next_deadline(), self.refresh.next_deadline()];
+        let mut earliest = Earliest::after(self.now);
+        earliest.add(self.links.next_deadline());
+        earliest.add(self.refresh.next_deadline());
         if let Identity::Wanted { not_before } = self.identity {
-            deadlines.push(Some(not_before));
+            earliest.add(Some(not_before));
         }
         if self.asks_any() {
-            deadlines.push(self.links.any_retry_at());
+            earliest.add(self.links.any_retry_at());
         }
         for slot in &self.active {
             let partition = &self.partitions[slot.0];
-            deadlines.push(partition.oldest().map(|batch| self.delivery_deadline(batch)));
+            earliest.add(partition.oldest().map(|batch| self.delivery_deadline(batch)));
             if let Some(first) = partition.queue.front() {
-                deadlines.push(Some(first.retry_at));
-                deadlines.push(Some(first.created.saturating_add(self.settings.linger)));
+                earliest.add(Some(first.retry_at));
+                earliest.add(Some(first.created.saturating_add(self.settings.linger)));
                 if let Some(node) = self.view.leader_node(&partition.topic, partition.index) {
-                    deadlines.push(self.links.retry_at(Peer::Node(node)));
+                    earliest.add(self.links.retry_at(Peer::Node(node)));
                 }
             }
         }
-        // What was due by now has been done, or waits for something other than time.
-        deadlines.into_iter().flatten().filter(|deadline| *deadline > self.now).min()
+        earliest.deadline()
     }
 
     // ---- records in

@@ -173,11 +173,10 @@ impl Log {
                 Some(known) if header.producer_epoch < known.epoch => {
                     return Err(error_code::INVALID_PRODUCER_EPOCH);
                 }
-                Some(known) if header.producer_epoch > known.epoch => {
-                    if first != 0 {
-                        return Err(error_code::OUT_OF_ORDER_SEQUENCE_NUMBER);
-                    }
+                Some(known) if header.producer_epoch > known.epoch && first != 0 => {
+                    return Err(error_code::OUT_OF_ORDER_SEQUENCE_NUMBER);
                 }
+                Some(known) if header.producer_epoch > known.epoch => {}
                 Some(known) => {
                     let same = |(a, b, _): &&(i32, i32, i64)| (*a, *b) == (first, last);
                     if let Some((_, _, offset)) = known.window.iter().find(same) {

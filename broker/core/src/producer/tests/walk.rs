@@ -13,7 +13,7 @@ use crate::settings::{Acks, ProducerSettings};
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Send { partition: i32 },
-    Step { nth: usize, answer_first: bool, trouble: Trouble },
+    Serve { nth: usize, answer_first: bool, trouble: Trouble },
     Break { nth: usize },
     Orphan { arrives: bool },
     MoveLeader { partition: usize },
@@ -33,7 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0..2_i32).prop_map(|partition| Step::Send { partition }),
         20 => (0..4_usize, any::<bool>(), trouble())
-            .prop_map(|(nth, answer_first, trouble)| Step::Step { nth, answer_first, trouble }),
+            .prop_map(|(nth, answer_first, trouble)| Step::Serve { nth, answer_first, trouble }),
         2 => (0..4_usize).prop_map(|nth| Step::Break { nth }),
         2 => any::<bool>().prop_map(|arrives| Step::Orphan { arrives }),
         1 => (0..2_usize).prop_map(|partition| Step::MoveLeader { partition }),
@@ -49,7 +49,7 @@ fn walk(settings: ProducerSettings, steps: &[Step]) -> World {
             Step::Send { partition } => {
                 world.send(partition);
             }
-            Step::Step { nth, answer_first, trouble } => {
+            Step::Serve { nth, answer_first, trouble } => {
                 let _ = world.step(nth, answer_first, trouble);
             }
             Step::Break { nth } => world.break_wire(nth),
