@@ -207,3 +207,165 @@ fn declared(key: ApiKey) -> Option<&'static RangeInclusive<i16>> {
 fn malformed(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use acked_wire::api::metadata::{MetadataRequest, MetadataResponse};
+    use acked_wire::{ApiVersion, ResponseBody, decode_request_header};
+    use tokio::io::DuplexStream;
+
+    use super::*;
+
+    struct Bench {
+        connection: Connection<DuplexStream>,
+        broker: DuplexStream,
+        received: BytesMut,
+    }
+
+    fn now<T>(future: impl Future<Output = T>) -> Poll<T> {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn client() -> Str {
+        Str::from_static("test")
+    }
+
+    fn bench() -> Bench {
+        let (ours, broker) = tokio::io::duplex(1 << 16);
+        Bench { connection: Connection::new(ours, &client()), broker, received: BytesMut::new() }
+    }
+
+    impl Bench {
+        fn poll(&mut self) -> Poll<io::Result<Happened>> {
+            self.connection.poll_next(&mut Context::from_waker(Waker::noop()), &client())
+        }
+
+        /// API, version and correlation id of the next request that arrived at the broker.
+        fn request(&mut self) -> (i16, i16, i32) {
+            let Poll::Ready(frame) = now(read_frame(&mut self.broker, &mut self.received, FRAME_MAX)) else {
+                panic!("a request arrived")
+            };
+            let mut frame = frame.expect("a good frame").expect("a frame");
+            let header = decode_request_header(&mut frame).expect("a good header");
+            (header.api_key.code(), header.api_version, header.correlation_id)
+        }
+
+        fn write(&mut self, bytes: &[u8]) {
+            let written = now(tokio::io::AsyncWriteExt::write_all(&mut self.broker, bytes));
+            assert!(matches!(written, Poll::Ready(Ok(()))));
+        }
+
+        fn answer_versions(&mut self, format: i16, error_code: i16, apis: &[(i16, i16, i16)]) {
+            let api = |(api_key, min_version, max_version): &(i16, i16, i16)| ApiVersion {
+                api_key: *api_key,
+                min_version: *min_version,
+                max_version: *max_version,
+                ..Default::default()
+            };
+            let body = ApiVersionsResponse {
+                error_code,
+                api_keys: apis.iter().map(api).collect(),
+                ..Default::default()
+            };
+            let frame = ResponseBody::ApiVersions(body).frame(format, 0).expect("encodes");
+            self.write(&frame);
+        }
+    }
+
+    fn up(apis: &[(i16, i16, i16)]) -> Bench {
+        let mut bench = bench();
+        assert!(bench.poll().is_pending());
+        let _ = bench.request();
+        bench.answer_versions(4, 0, apis);
+        assert!(matches!(bench.poll(), Poll::Ready(Ok(Happened::Up))));
+        bench
+    }
+
+    fn metadata() -> RequestBody {
+        RequestBody::Metadata(MetadataRequest::default())
+    }
+
+    #[test]
+    fn handshake_falls_back_to_the_newest_version_that_the_broker_names() {
+        let mut bench = bench();
+        assert!(bench.poll().is_pending());
+        assert_eq!(bench.request(), (18, 4, 0));
+        bench.answer_versions(0, error_code::UNSUPPORTED_VERSION, &[(18, 0, 2)]);
+        assert!(bench.poll().is_pending());
+        assert_eq!(bench.request(), (18, 2, 0));
+        bench.answer_versions(2, 0, &[(18, 0, 2)]);
+        assert!(matches!(bench.poll(), Poll::Ready(Ok(Happened::Up))));
+    }
+
+    #[test]
+    fn broker_that_refuses_every_version_is_given_up() {
+        let mut bench = bench();
+        for version in [4, 0] {
+            assert!(bench.poll().is_pending());
+            assert_eq!(bench.request(), (18, version, 0));
+            bench.answer_versions(0, error_code::UNSUPPORTED_VERSION, &[]);
+        }
+        assert!(matches!(bench.poll(), Poll::Ready(Err(_))));
+    }
+
+    #[test]
+    fn requests_go_out_in_the_newest_common_version_and_answers_come_in_order() {
+        let mut bench = up(&[(3, 0, 99)]);
+        for correlation in [7, 8] {
+            bench.connection.send(correlation, &metadata(), true, &client()).expect("both speak it");
+        }
+        assert!(bench.poll().is_pending());
+        assert_eq!((bench.request(), bench.request()), ((3, 13, 7), (3, 13, 8)));
+        for correlation in [7, 8] {
+            let body = ResponseBody::Metadata(MetadataResponse::default());
+            bench.write(&body.frame(13, correlation).expect("encodes"));
+            let Poll::Ready(Ok(Happened::Answer { correlation: answered, .. })) = bench.poll() else {
+                panic!("answered")
+            };
+            assert_eq!(answered, correlation);
+        }
+    }
+
+    #[test]
+    fn request_without_a_common_version_is_not_sent() {
+        let mut bench = up(&[(3, 90, 99)]);
+        assert!(bench.connection.send(1, &metadata(), true, &client()).is_err());
+        assert!(bench.connection.output.is_empty() && bench.connection.awaited.is_empty());
+    }
+
+    #[test]
+    fn request_without_answer_is_reported_once_written() {
+        let mut bench = up(&[(3, 0, 13)]);
+        bench.connection.send(5, &metadata(), false, &client()).expect("both speak it");
+        assert!(matches!(bench.poll(), Poll::Ready(Ok(Happened::Written { correlation: 5 }))));
+        assert!(bench.poll().is_pending());
+    }
+
+    #[test]
+    fn hostile_frames_end_the_connection() {
+        let long = [0x7f, 0xff, 0xff, 0xff];
+        let short = [0, 0, 0, 1, 9];
+        let unasked = [0, 0, 0, 4, 0, 0, 0, 1];
+        for bytes in [&long[..], &short, &unasked] {
+            let mut bench = up(&[(3, 0, 13)]);
+            bench.write(bytes);
+            assert!(matches!(bench.poll(), Poll::Ready(Err(_))), "{bytes:?}");
+        }
+        let mut bench = up(&[(3, 0, 13)]);
+        bench.connection.send(5, &metadata(), true, &client()).expect("both speak it");
+        assert!(bench.poll().is_pending());
+        let body = ResponseBody::Metadata(MetadataResponse::default());
+        bench.write(&body.frame(13, 6).expect("encodes"));
+        assert!(matches!(bench.poll(), Poll::Ready(Err(_))), "another correlation id");
+    }
+
+    #[test]
+    fn end_of_stream_ends_the_connection() {
+        let mut bench = up(&[]);
+        drop(bench.broker);
+        let polled = bench.connection.poll_next(&mut Context::from_waker(Waker::noop()), &client());
+        assert!(matches!(polled, Poll::Ready(Err(_))));
+    }
+}
