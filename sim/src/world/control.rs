@@ -104,7 +104,8 @@ fn process_ended(shared: &Arc<Shared>, id: madsim::task::NodeId) {
             Ending::Exit | Ending::Process => network.process_ended(host, &mut around),
             Ending::Power => network.power_lost(host, &mut around),
         }
-        Some((host, how, kernel.host(host).incarnation))
+        // The disk refuses this incarnation's handles from now on and waits for the next one's.
+        Some((host, how, kernel.host(host).incarnation + 1))
     });
     let Some((host, how, incarnation)) = ended else { return };
     let disk = shared.disk(host);
@@ -378,7 +379,7 @@ impl World {
         let incarnation = {
             let kernel = self.shared.lock();
             assert!(!kernel.host(host).alive, "a disk is taken out of a machine without a process");
-            kernel.host(host).incarnation
+            kernel.host(host).incarnation + 1
         };
         self.shared.disk(host).lock().wipe(incarnation)
     }

@@ -45,6 +45,16 @@ impl SimEnv {
     pub fn incarnation(&self) -> u32 {
         self.incarnation
     }
+
+    /// An ended process opens no sockets, whoever still holds its environment.
+    fn still_lives(&self) -> io::Result<()> {
+        let kernel = self.shared.lock();
+        let host = kernel.host(self.host);
+        if host.alive && host.incarnation == self.incarnation {
+            return Ok(());
+        }
+        Err(io::ErrorKind::NotConnected.into())
+    }
 }
 
 impl Env for SimEnv {
@@ -54,10 +64,12 @@ impl Env for SimEnv {
     type Timer = SimTimer;
 
     async fn listen(&self, address: SocketAddr) -> io::Result<SimListener> {
+        self.still_lives()?;
         SimListener::bind(&self.shared, self.host, address)
     }
 
     async fn connect(&self, host: &str, port: u16) -> io::Result<SimStream> {
+        self.still_lives()?;
         SimStream::connect(&self.shared, self.host, host, port).await
     }
 

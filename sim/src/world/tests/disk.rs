@@ -97,6 +97,10 @@ fn handles_of_an_ended_process_are_refused() {
         let env = world.start(b1, idle).await;
         let file = write(&env, "log", b"old").await;
         world.crash(b1, CrashKind::Process);
+        let late = file.sync().await.map_err(|error| error.kind());
+        assert_eq!(late, Err(ErrorKind::StaleNetworkFileHandle), "also before the next start");
+        let socket = env.connect("b2", 9092).await.map(|_| ()).map_err(|error| error.kind());
+        assert_eq!(socket, Err(ErrorKind::NotConnected));
         world.restart(b1).await;
         let late = file.write_at(0, Bytes::from_static(b"new")).await.map_err(|error| error.kind());
         assert_eq!(late, Err(ErrorKind::StaleNetworkFileHandle));
