@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use acked_wire::{RequestBody, ResponseBody, Uuid};
+use acked_wire::{
+    ApiKey, DECLARED, RequestBody, ResponseBody, Uuid, decode_request_body, decode_response_body,
+};
 use bytes::{Bytes, BytesMut};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -123,6 +125,34 @@ struct Asker {
     node: NodeId,
     incarnation: u64,
     correlation: u64,
+}
+
+/// Every message goes through its newest frame and back.
+fn survives_the_wire(event: Event) -> Event {
+    match event {
+        Event::Request { from, incarnation, to, correlation, body } => {
+            let version = newest(body.key());
+            let mut encoded = BytesMut::new();
+            body.encode(version, &mut encoded).expect("the newest version can say it");
+            let body =
+                decode_request_body(body.key(), version, &mut encoded.freeze()).expect("our own bytes");
+            Event::Request { from, incarnation, to, correlation, body }
+        }
+        Event::Response { to, incarnation, from, correlation, result: Ok(body) } => {
+            let version = newest(body.key());
+            let mut encoded = BytesMut::new();
+            body.encode(version, &mut encoded).expect("the newest version can say it");
+            let body =
+                decode_response_body(body.key(), version, &mut encoded.freeze()).expect("our own bytes");
+            Event::Response { to, incarnation, from, correlation, result: Ok(body) }
+        }
+        other => other,
+    }
+}
+
+fn newest(key: ApiKey) -> i16 {
+    let declared = DECLARED.iter().find(|(declared, _)| *declared == key);
+    *declared.expect("the quorum speaks declared APIs only").1.end()
 }
 
 pub struct Cluster {
@@ -308,7 +338,7 @@ impl Cluster {
         if roll >= 1000 - self.trouble_permille {
             self.later(1..1500, event.clone());
         }
-        self.later(1..20, event);
+        self.later(1..20, survives_the_wire(event));
     }
 
     fn happen(&mut self, event: Event) {

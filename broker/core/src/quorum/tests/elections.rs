@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acked_wire::{RequestBody, ResponseBody, Uuid, error_code};
+use acked_wire::{Message, RequestBody, ResponseBody, Uuid, VoteRequest, error_code};
 use bytes::Bytes;
 
 use super::super::messages::{self, Standing};
@@ -350,4 +350,28 @@ fn greatest_epoch_ends_elections_and_nothing_else() {
     assert_eq!(desk.votes_sent(), []);
     desk.begin(SECOND, i32::MAX);
     assert_eq!(desk.quorum.leader(), Some(SECOND));
+}
+
+/// A vote request between two controllers of Apache Kafka 4.3.1 (version 2, dynamic quorum), without its header.
+const KAFKAS_VOTE: &str = "176e464f6e356b477a54777931706766744370724b54670000000302135f5f636c75737465725f6d6574616461746102\
+000000000000000100000002758fc393b8d0545b34d62ddfcf32ab8c0dc7d3ba3d5f5b01fbdba4fddef98d0d00000001000000000000007901000000";
+
+#[test]
+fn vote_request_of_a_real_controller_is_understood_and_would_be_sent_alike() {
+    let hex = |at: usize| u8::from_str_radix(&KAFKAS_VOTE[at..at + 2], 16).expect("two hexadecimal digits");
+    let frame: Vec<u8> = (0..KAFKAS_VOTE.len()).step_by(2).map(hex).collect();
+    let kafkas = VoteRequest::decode(2, &mut Bytes::from(frame)).expect("a real frame");
+    let asked = messages::read_vote(&kafkas).expect("it is about the metadata log");
+    assert_eq!((asked.epoch, asked.last_epoch, asked.end_offset, asked.pre_vote), (1, 1, 0x79, true));
+    assert_eq!(asked.candidate.id, NodeId(2));
+
+    let mut sender = config(NodeId(2), &[NodeId(2), NodeId(3)]);
+    sender.cluster_id = kafkas.cluster_id.as_deref().expect("it names its cluster").to_string();
+    sender.directory = asked.candidate.directory.expect("it names its disk");
+    let RequestBody::Vote(mut ours) = messages::vote_request(&sender, NodeId(3), 1, (1, 0x79), true) else {
+        panic!("a vote request")
+    };
+    // With a static voter set the directories of others are not known.
+    ours.topics[0].partitions[0].voter_directory_id = kafkas.topics[0].partitions[0].voter_directory_id;
+    assert_eq!(ours, kafkas);
 }

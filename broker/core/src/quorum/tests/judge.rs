@@ -22,6 +22,9 @@ pub struct Judge {
     committed: Vec<(CommittedBatch, i32)>,
     seen: BTreeMap<NodeId, Seen>,
     pub violations: Vec<String>,
+    pub elections: usize,
+    pub truncations: usize,
+    pub resignations: usize,
 }
 
 impl Judge {
@@ -32,7 +35,10 @@ impl Judge {
 
     pub fn observe(&mut self, node: NodeId, observation: &Observation, log: &[StoredBatch]) {
         match *observation {
+            Observation::QuorumTruncated { .. } => self.truncations += 1,
+            Observation::QuorumLeaderResigned { .. } => self.resignations += 1,
             Observation::QuorumLeaderElected { epoch, .. } => {
+                self.elections += 1;
                 match self.leaders.insert(epoch, node) {
                     None => {}
                     Some(other) => {

@@ -3,6 +3,7 @@
 mod cluster;
 mod desk;
 mod elections;
+mod hostile;
 mod judge;
 mod replication;
 
@@ -24,7 +25,7 @@ fn run(seed: u64, voters: usize, bug: Bug, checks_disks: bool) -> Cluster {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn quorum_keeps_its_promises_under_trouble_and_elects_within_the_bound_after(
@@ -66,4 +67,18 @@ fn acknowledgement_before_the_log_is_synced_is_caught_by_looking_at_disks() {
 #[test]
 fn acknowledgement_before_the_log_is_synced_loses_committed_records_that_others_applied() {
     assert!(caught(Bug::AckBeforeSync, false, &["Q4"], 40) > 0);
+}
+
+#[test]
+fn trouble_reaches_elections_truncations_and_resignations() {
+    let (mut elections, mut truncations, mut resignations) = (0, 0, 0);
+    for seed in 0..8 {
+        let judge = run(seed, 3, Bug::None, false).judge;
+        elections += judge.elections;
+        truncations += judge.truncations;
+        resignations += judge.resignations;
+    }
+    assert!(elections >= 16, "{elections} elections");
+    assert!(truncations >= 1, "{truncations} truncations");
+    assert!(resignations >= 4, "{resignations} resignations");
 }
