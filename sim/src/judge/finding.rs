@@ -124,7 +124,12 @@ pub struct LostRecord {
 impl LostRecord {
     /// What this loss says about the promise.
     pub fn contract(&self) -> Contract {
-        self.licensed_by.map_or(Contract::Broken, Rule::contract)
+        match self.licensed_by {
+            None => Contract::Broken,
+            // Even once committed, a record sent at acks=1 was promised to nobody.
+            Some(_) if self.acks == 1 => Contract::NotPromised,
+            Some(rule) => rule.contract(),
+        }
     }
 }
 
