@@ -4,16 +4,20 @@
 //! poll ─> assigned: position ─> fetch ─> link ─> answer ─> records ─> poll
 //! ```
 //!
-//! - `machine`: the endpoint machine; polls, requests, answers, time.
+//! - `machine`: the endpoint machine: its state, its inputs and effects, polls.
+//! - `requests`: what goes out now.
+//! - `answers`: what comes back.
 //! - `assigned`: one partition, where it is read and what waits to be handed out.
 //! - `records`: reads batches.
 //! - `polled`: what the application gets.
 
+mod answers;
 mod assigned;
 mod counters;
 mod machine;
 mod polled;
 mod records;
+mod requests;
 
 #[cfg(test)]
 mod tests;
