@@ -76,8 +76,10 @@ pub struct TimeRange {
 pub struct FaultPlan {
     pub id: String,
     pub kind: String,
-    /// After the safety phase began.
+    /// After the safety phase began, or after `when` came to hold.
     pub at: TimeRange,
+    /// A state of the cluster to wait for first: a fault tied to it does not hang on luck.
+    pub when: Option<Trigger>,
     /// How long it lasts, where it lasts.
     pub lasts: TimeRange,
     /// Node names and roles (`b1`, `c2`, `p1`, `leader(orders-0)`, `follower(orders-0)`, `controller`, `brokers`, …).
@@ -86,6 +88,15 @@ pub struct FaultPlan {
     pub sides: Option<(Vec<String>, Vec<String>)>,
     /// Further arguments by name.
     pub arguments: BTreeMap<String, String>,
+}
+
+/// A state of the cluster, as the committed metadata say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// The leader of the partition changed so often since the safety phase began (to nobody included).
+    LeaderChanged { topic: String, index: i32, times: u64 },
+    /// The partition has exactly so many in-sync replicas.
+    IsrSize { topic: String, index: i32, size: usize },
 }
 
 /// One-way latency of every link.

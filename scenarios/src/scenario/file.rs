@@ -114,7 +114,9 @@ pub struct Consumer {
 pub struct Fault {
     pub id: String,
     pub kind: String,
-    pub at: String,
+    /// After the safety phase began; with `when`, after that came to hold.
+    pub at: Option<String>,
+    pub when: Option<When>,
     #[serde(rename = "for")]
     pub lasts: Option<String>,
     #[serde(default)]
@@ -122,6 +124,16 @@ pub struct Fault {
     pub sides: Option<[Vec<String>; 2]>,
     #[serde(flatten)]
     pub arguments: Settings,
+}
+
+/// A state that a fault waits for: `{ leader-changed = "orders-0", times = 1 }` or `{ isr = "orders-0", size = 1 }`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct When {
+    pub leader_changed: Option<String>,
+    pub times: Option<u64>,
+    pub isr: Option<String>,
+    pub size: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -182,7 +194,10 @@ mod tests {
     fn malformed_toml_is_reported_with_line_and_column() {
         let error = parse("x.toml", "schema = \"scenario/1\"\nname = \n").expect_err("refused");
         let text = error.to_string();
-        assert!(text.contains("parse x.toml") && text.contains("line 2") && text.contains("column"), "{text}");
+        assert!(
+            text.contains("parse x.toml") && text.contains("line 2") && text.contains("column"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -7,9 +7,11 @@ use std::time::Duration;
 use acked_core::Rules;
 use acked_core::settings::{ProducerSettings, Scope, Settings};
 use acked_sim::nemesis;
-use acked_sim::plan::{Expectation, FaultPlan, NetworkPlan, Plan, ProducerPlan, TimeRange, TopicPlan};
+use acked_sim::plan::{
+    Expectation, FaultPlan, NetworkPlan, Plan, ProducerPlan, TimeRange, TopicPlan, Trigger,
+};
 
-use super::file::{Expected, Fault, Scenario, ScenarioError, Settings as Given};
+use super::file::{Expected, Fault, Scenario, ScenarioError, Settings as Given, When};
 use super::units;
 
 /// Bounds of what one scenario may ask for, so that a slip of the pen cannot take the machine.
@@ -118,7 +120,9 @@ fn plan(
         bounded("value_bytes", producer.value_bytes, 32, VALUE_BYTES_MAX)?;
         let topic = producer.topic.clone().unwrap_or_else(|| topics[0].name.clone());
         if topics.iter().all(|known| known.name != topic) {
-            return Err(format!("producer {name} writes to topic '{topic}', which the scenario does not have"));
+            return Err(format!(
+                "producer {name} writes to topic '{topic}', which the scenario does not have"
+            ));
         }
         let mut given = texts(&producer.settings);
         given.extend(scoped.of(Scope::Producer));
@@ -180,7 +184,12 @@ fn fault(fault: &Fault) -> Result<FaultPlan, String> {
     let plan = FaultPlan {
         id: fault.id.clone(),
         kind: fault.kind.clone(),
-        at: units::time_range(&fault.at)?,
+        at: match (&fault.at, &fault.when) {
+            (Some(at), _) => units::time_range(at)?,
+            (None, Some(_)) => zero,
+            (None, None) => return Err(format!("fault '{}' needs at or when", fault.id)),
+        },
+        when: fault.when.as_ref().map(trigger).transpose()?,
         lasts: fault.lasts.as_deref().map_or(Ok(zero), units::time_range)?,
         nodes: fault.nodes.clone(),
         sides: fault.sides.clone().map(|[one, other]| (one, other)),
@@ -188,6 +197,27 @@ fn fault(fault: &Fault) -> Result<FaultPlan, String> {
     };
     nemesis::check(&plan).map_err(|reason| format!("fault '{}': {reason}", fault.id))?;
     Ok(plan)
+}
+
+fn trigger(when: &When) -> Result<Trigger, String> {
+    let partition = |text: &str| {
+        nemesis::targets::topic_partition(text)
+            .ok_or_else(|| format!("when: '{text}' is no partition such as orders-0"))
+    };
+    match (&when.leader_changed, when.times, &when.isr, when.size) {
+        (Some(text), times, None, None) => {
+            let (topic, index) = partition(text)?;
+            Ok(Trigger::LeaderChanged { topic, index, times: times.unwrap_or(1) })
+        }
+        (None, None, Some(text), Some(size)) => {
+            let (topic, index) = partition(text)?;
+            Ok(Trigger::IsrSize { topic, index, size })
+        }
+        _ => {
+            Err("when is { leader-changed = \"orders-0\", times = 1 } or { isr = \"orders-0\", size = 1 }"
+                .into())
+        }
+    }
 }
 
 /// Settings by scope, as the command line and configurations write them: `topic.min.insync.replicas`.

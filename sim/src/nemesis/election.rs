@@ -3,7 +3,7 @@
 use acked_client::ElectionKind;
 
 use super::targets::topic_partition;
-use super::{FaultKind, Firing, Occasion, needs_nodes};
+use super::{FaultKind, Firing, Occasion, only_arguments};
 use crate::plan::FaultPlan;
 
 pub const MOVE_LEADER: FaultKind = FaultKind {
@@ -23,7 +23,10 @@ pub const UNCLEAN_ELECTION: FaultKind = FaultKind {
 };
 
 fn check(plan: &FaultPlan) -> Result<(), String> {
-    needs_nodes(plan, &[])?;
+    if plan.nodes.is_empty() || plan.sides.is_some() {
+        return Err(format!("{} needs nodes = […], the partitions, and no sides", plan.kind));
+    }
+    only_arguments(plan, &[])?;
     match plan.nodes.iter().find(|word| topic_partition(word).is_none()) {
         Some(word) => Err(format!("{} takes partitions such as orders-0, not '{word}'", plan.kind)),
         None => Ok(()),

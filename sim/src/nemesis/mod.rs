@@ -75,10 +75,6 @@ pub fn check(plan: &FaultPlan) -> Result<(), String> {
         let known: Vec<&str> = FAULTS.iter().map(|kind| kind.name).collect();
         format!("there is no fault kind '{}', only {}", plan.kind, known.join(", "))
     })?;
-    let sides = plan.sides.iter().flat_map(|(one, other)| one.iter().chain(other));
-    for word in plan.nodes.iter().chain(sides) {
-        targets::parse(word)?;
-    }
     (kind.check)(plan)
 }
 
@@ -94,6 +90,9 @@ fn needs_nodes(plan: &FaultPlan, arguments: &[&str]) -> Result<(), String> {
     }
     if plan.sides.is_some() {
         return Err(format!("{} takes nodes, not sides", plan.kind));
+    }
+    for word in &plan.nodes {
+        targets::parse(word)?;
     }
     only_arguments(plan, arguments)
 }

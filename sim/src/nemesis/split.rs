@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{FaultKind, Firing, Occasion, needs_nodes, only_arguments};
+use super::{FaultKind, Firing, Occasion, needs_nodes, only_arguments, targets};
 use crate::runner::cluster::{Cluster, Member};
 
 /// Which way a split cuts.
@@ -22,6 +22,9 @@ pub const SPLIT: FaultKind = FaultKind {
         let (one, other) = plan.sides.as_ref().ok_or("split needs sides = [[…], […]]")?;
         if one.is_empty() || other.is_empty() || !plan.nodes.is_empty() {
             return Err("split needs two sides that are not empty, and takes no nodes".into());
+        }
+        for word in one.iter().chain(other) {
+            targets::parse(word)?;
         }
         only_arguments(plan, &["direction"])?;
         match plan.arguments.get("direction").map(String::as_str) {

@@ -1,5 +1,5 @@
 //! The words by which scenarios name nodes: names (`b1`, `c2`, `p1`), groups (`brokers`, `controllers`, `clients`) and
-//! roles (`controller`, `leader(orders-0)`, `follower(orders-0)`, `followers(orders-0)`).
+//! roles (`controller`, `leader(orders-0)`, `follower(orders-0)`, `followers(orders-0)`, `replica(orders-0,1)`).
 
 use acked_core::NodeId;
 
@@ -29,6 +29,12 @@ pub enum Target {
         topic: String,
         index: i32,
     },
+    /// The replica at a place of the assignment; place 0 is the preferred leader.
+    Replica {
+        topic: String,
+        index: i32,
+        place: usize,
+    },
 }
 
 /// Reads one word.
@@ -39,7 +45,7 @@ pub fn parse(word: &str) -> Result<Target, String> {
     let fault = || {
         format!(
             "'{word}' names no node: write b1, c1, p1, brokers, controllers, clients, controller, \
-             leader(TOPIC-0), follower(TOPIC-0) or followers(TOPIC-0)"
+             leader(TOPIC-0), follower(TOPIC-0), followers(TOPIC-0) or replica(TOPIC-0,1)"
         )
     };
     match word {
@@ -50,7 +56,14 @@ pub fn parse(word: &str) -> Result<Target, String> {
         _ => {}
     }
     if let Some((role, rest)) = word.split_once('(') {
-        let (topic, index) = rest.strip_suffix(')').and_then(topic_partition).ok_or_else(fault)?;
+        let rest = rest.strip_suffix(')').ok_or_else(fault)?;
+        if role == "replica" {
+            let (partition, place) = rest.split_once(',').ok_or_else(fault)?;
+            let (topic, index) = topic_partition(partition).ok_or_else(fault)?;
+            let place = place.trim().parse().map_err(|_| fault())?;
+            return Ok(Target::Replica { topic, index, place });
+        }
+        let (topic, index) = topic_partition(rest).ok_or_else(fault)?;
         return match role {
             "leader" => Ok(Target::Leader { topic, index }),
             "follower" => Ok(Target::Follower { topic, index }),
@@ -95,6 +108,11 @@ pub fn resolve(target: &Target, view: &View, members: &[Member]) -> Vec<Member> 
         Target::Follower { topic, index } => view
             .partition(topic, *index)
             .and_then(|state| state.isr.iter().find(|replica| Some(**replica) != state.leader).copied())
+            .map(node)
+            .unwrap_or_default(),
+        Target::Replica { topic, index, place } => view
+            .partition(topic, *index)
+            .and_then(|state| state.replicas.get(*place).copied())
             .map(node)
             .unwrap_or_default(),
         Target::Followers { topic, index } => view

@@ -13,7 +13,7 @@ use acked_wire::error_code;
 use super::recorder::Recorder;
 use crate::judge::FaultEvent;
 use crate::nemesis::targets;
-use crate::plan::FaultPlan;
+use crate::plan::{FaultPlan, Trigger};
 use crate::world::{BlockId, CrashKind, Host, SimEnv, World};
 
 /// Node ids of controllers are this plus their number; those of brokers are their number.
@@ -22,7 +22,7 @@ pub const CONTROLLER_BASE: i32 = 100;
 /// How long an orderly stop may take before it is ended by force.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How often a condition on the view is looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// `b1` or `c1`.
 pub fn node_name(node: NodeId) -> String {
@@ -309,6 +309,27 @@ impl Cluster {
         let text = format!("{topic}-{index}: {}", error_code::name(code));
         self.tell(plan, &after.into_iter().collect::<Vec<_>>(), true, false, &text);
         moved
+    }
+
+    /// Whether the state that a fault is tied to holds; leader changes are counted from now on.
+    pub fn trigger<'a>(&'a self, trigger: &'a Trigger) -> impl FnMut() -> bool + 'a {
+        let before = match trigger {
+            Trigger::LeaderChanged { topic, index, .. } => {
+                self.recorder.lock().view.leader_changes(topic, *index)
+            }
+            Trigger::IsrSize { .. } => 0,
+        };
+        move || {
+            let view = &self.recorder.lock().view;
+            match trigger {
+                Trigger::LeaderChanged { topic, index, times } => {
+                    view.leader_changes(topic, *index) >= before + times
+                }
+                Trigger::IsrSize { topic, index, size } => {
+                    view.partition(topic, *index).is_some_and(|state| state.isr.len() == *size)
+                }
+            }
+        }
     }
 
     /// Waits until a broker is in every in-sync set that it is assigned to.

@@ -319,6 +319,7 @@ async fn start_load(cluster: &Arc<Cluster>, plan: &Plan) {
 async fn safety(cluster: &Arc<Cluster>, plan: &Plan) -> Vec<(FaultPlan, u64)> {
     let world = cluster.world();
     let begun = world.now();
+    let waits_max = plan.safety;
     let (results, mut ended) = tokio::sync::mpsc::unbounded_channel();
     for fault in &plan.faults {
         let mut random = world.rng(&format!("fault {}", fault.id));
@@ -327,9 +328,14 @@ async fn safety(cluster: &Arc<Cluster>, plan: &Plan) -> Vec<(FaultPlan, u64)> {
         let occasion = Occasion { cluster: cluster.clone(), plan: fault.clone(), lasts, random };
         let (cluster, results) = (cluster.clone(), results.clone());
         world.spawn("fault", async move {
-            cluster.sleep(at).await;
             let plan = occasion.plan.clone();
-            let effect = nemesis::fire(occasion).await;
+            let came = match &plan.when {
+                // A state that never comes to hold is a fault that never fires: the seed is vacuous, not stuck.
+                Some(trigger) => cluster.until(waits_max, cluster.trigger(trigger)).await,
+                None => true,
+            };
+            cluster.sleep(at).await;
+            let effect = if came { nemesis::fire(occasion).await } else { 0 };
             let _ = results.send((plan, effect));
         });
     }

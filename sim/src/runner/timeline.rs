@@ -44,11 +44,7 @@ impl Timeline {
     pub fn observe(&mut self, now: Time, node: NodeId, observation: &Observation) {
         use Observation as O;
         match observation {
-            O::TopicCreated { name, topic } => {
-                if self.topics.iter().all(|(known, _)| known != topic) {
-                    self.topics.push((*topic, name.clone()));
-                }
-            }
+            O::TopicCreated { name, topic } => self.topics.push((*topic, name.clone())),
             O::NodeStarted { .. } => self.push(now, "node", node_name(node), None, "started".into()),
             O::NodeStopped => self.push(now, "node", node_name(node), None, "stopped in order".into()),
             O::LogRecovered { partition, found_bytes, kept_bytes, log_end_offset, clean } => {

@@ -15,8 +15,7 @@ pub struct View {
     quorum: Option<(i32, NodeId)>,
     /// Brokers that are registered and unfenced.
     serving: BTreeSet<NodeId>,
-    /// Leader changes that were committed after the topic was created.
-    pub leader_changes: u64,
+    leader_changes: BTreeMap<TopicPartition, u64>,
 }
 
 impl View {
@@ -32,7 +31,7 @@ impl View {
                     return;
                 }
                 if known.is_some_and(|known| known.leader != state.leader) {
-                    self.leader_changes += 1;
+                    *self.leader_changes.entry(state.partition).or_default() += 1;
                 }
                 self.partitions.insert(state.partition, state.clone());
             }
@@ -43,9 +42,8 @@ impl View {
                 self.serving.remove(broker);
             }
             Observation::QuorumLeaderElected { epoch, .. } => {
-                if self.quorum.is_none_or(|(known, _)| *epoch > known) {
-                    self.quorum = Some((*epoch, node));
-                }
+                let newest = self.quorum.filter(|(known, _)| known >= epoch);
+                self.quorum = newest.or(Some((*epoch, node)));
             }
             _ => {}
         }
@@ -62,6 +60,12 @@ impl View {
 
     pub fn partition(&self, topic: &str, index: i32) -> Option<&PartitionState> {
         self.partitions.get(&TopicPartition { topic: self.topic(topic)?, index })
+    }
+
+    /// How often the partition's leader changed since the topic was created.
+    pub fn leader_changes(&self, topic: &str, index: i32) -> u64 {
+        let partition = self.topic(topic).map(|topic| TopicPartition { topic, index });
+        partition.and_then(|partition| self.leader_changes.get(&partition).copied()).unwrap_or(0)
     }
 
     pub fn partitions(&self) -> impl Iterator<Item = &PartitionState> {
