@@ -150,6 +150,41 @@ fn answers_lost_with_the_connection_are_found_as_duplicates() {
 }
 
 #[test]
+fn no_batch_is_numbered_that_would_push_one_without_answer_out_of_the_window() {
+    let mut world = started(settings());
+    for _ in 0..5 {
+        world.send(0);
+    }
+    assert!(world.step(0, false, Trouble::AppendAndFail));
+    world.settle();
+    assert!((2..6).all(|record| world.is_ok(record)));
+    world.send(0);
+    world.wait(12 * MS);
+    assert_eq!(on_wire(&world), [[(1, 1)]], "the retry, and nothing behind it");
+    assert!(world.step(0, false, Trouble::None) && world.step(0, true, Trouble::None));
+    assert_eq!(on_wire(&world), [[(6, 1)]]);
+    world.finish();
+    assert_eq!(world.cluster.logs[0].records, [0, 1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn partition_talks_to_one_leader_at_a_time() {
+    let aged = ProducerSettings { metadata_max_age: 200 * MS, ..settings() };
+    let mut world = World::new(aged, Cluster::new(2, 2));
+    world.send(0);
+    world.send(1);
+    world.finish();
+    world.send(0);
+    world.cluster.move_leader(0);
+    world.wait(200 * MS);
+    assert!(world.step_node(2) && world.step_node(2), "the other leader tells of the move");
+    world.send(0);
+    assert_eq!(on_wire(&world), [[(1, 1)]], "the next batch waits for the one at the old leader");
+    world.finish();
+    assert_eq!(world.cluster.logs[0].records, [0, 2, 3]);
+}
+
+#[test]
 fn leader_that_lost_the_producer_is_answered_with_the_next_epoch() {
     let mut world = started(settings());
     world.cluster.forget_producers();

@@ -131,6 +131,12 @@ impl World {
         true
     }
 
+    /// As [`World::step`], on the connection to a broker, without trouble.
+    pub fn step_node(&mut self, node: i32) -> bool {
+        let nth = self.wires.values().position(|wire| wire.node == node).expect("it is connected to");
+        self.step(nth, true, Trouble::None)
+    }
+
     /// The n-th connection breaks: what was asked may still arrive, what was answered does not.
     pub fn break_wire(&mut self, nth: usize) {
         let Some(&connection) = self.wires.keys().nth(nth) else { return };
