@@ -3,6 +3,7 @@
 
 pub mod anomalies;
 pub mod history;
+pub mod render;
 pub mod result;
 
 pub use history::{History, Key, Operation};

@@ -6,5 +6,5 @@ mod resolve;
 mod units;
 
 pub use catalogue::{CATALOGUE, Entry, find};
-pub use file::{Scenario, ScenarioError, parse};
+pub use file::{Expected, Scenario, ScenarioError, parse};
 pub use resolve::{Overrides, SettingNote, plans};

@@ -1,0 +1,124 @@
+//! The bug museum's exhibits that are built: each a rule that history got wrong, the scenario that provokes it, and
+//! within how many seeds a check that sees only clients and logs must notice.
+
+use acked_core::Rules;
+use acked_core::rules::{BecomeFollower, IsrShrink, PendingProduce, PositionsOnNewEpoch, ProduceReply};
+
+/// One deliberate bug.
+pub struct Mutation {
+    pub name: &'static str,
+    /// The exhibit's number in the museum.
+    pub museum: &'static str,
+    /// What the code does wrong, in one sentence.
+    pub text: &'static str,
+    /// Scenario and configuration that provoke it, and the seeds within which it must be killed; `None` while the
+    /// rule exists without a scenario.
+    pub provoked_by: Option<Provocation>,
+    apply: fn(&mut Rules),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Provocation {
+    pub scenario: &'static str,
+    pub configuration: &'static str,
+    pub seeds: u64,
+}
+
+/// Seeds within which an easy exhibit is found, and one of medium difficulty.
+const EASY: u64 = 200;
+const MEDIUM: u64 = 5_000;
+
+/// The exhibit under which `leader-crash` must fail whenever the gate runs.
+pub const CANARY: &str = "ack-before-append";
+pub const CANARY_SCENARIO: &str = "leader-crash";
+
+/// Every mutation, sorted by name.
+pub static MUTATIONS: &[Mutation] = &[
+    Mutation {
+        name: "ack-before-append",
+        museum: "0",
+        text: "a produce request is answered with success when it arrives, before it is appended",
+        provoked_by: provoked("museum-ack-before-append", EASY),
+        apply: |rules| rules.produce_reply = ProduceReply::OnReceipt,
+    },
+    Mutation {
+        name: "hw-truncate-on-become-follower",
+        museum: "1",
+        text: "a follower cuts its log to its own high watermark on every new leader epoch",
+        provoked_by: provoked("museum-hw-truncate-on-become-follower", MEDIUM),
+        apply: |rules| rules.become_follower = BecomeFollower::TruncateToHighWatermark,
+    },
+    Mutation {
+        name: "isr-shrink-applied-eagerly",
+        museum: "5",
+        text: "a leader counts without a replica as soon as it asks the controller to remove it",
+        provoked_by: provoked("museum-isr-shrink-applied-eagerly", MEDIUM),
+        apply: |rules| rules.isr_shrink = IsrShrink::WhenProposed,
+    },
+    Mutation {
+        name: "positions-kept-over-skipped-epoch",
+        museum: "0b",
+        text: "a leader that skipped another's reign still counts the followers' old positions",
+        provoked_by: None,
+        apply: |rules| rules.positions_on_new_epoch = PositionsOnNewEpoch::KeepWhenStillLeader,
+    },
+    Mutation {
+        name: "produce-acked-after-demotion",
+        museum: "10",
+        text: "a produce that waits when its leader is demoted succeeds by the next leader's progress",
+        provoked_by: provoked("museum-produce-acked-after-demotion", EASY),
+        apply: |rules| rules.pending_produce = PendingProduce::CompleteByHighWatermark,
+    },
+];
+
+const fn provoked(scenario: &'static str, seeds: u64) -> Option<Provocation> {
+    Some(Provocation { scenario, configuration: "default", seeds })
+}
+
+/// The mutation of that name.
+pub fn find(name: &str) -> Option<&'static Mutation> {
+    MUTATIONS.iter().find(|mutation| mutation.name == name)
+}
+
+/// Kafka's rules with these mutations applied.
+///
+/// # Errors
+/// The first name that is none.
+pub fn rules(names: &[String]) -> Result<Rules, String> {
+    let mut rules = Rules::KAFKA;
+    for name in names {
+        let mutation = find(name).ok_or_else(|| {
+            let known = MUTATIONS.iter().map(|mutation| mutation.name);
+            format!("there is no mutation '{name}'{}", crate::nearest::hint(name, known))
+        })?;
+        (mutation.apply)(&mut rules);
+    }
+    Ok(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario;
+
+    #[test]
+    fn mutations_are_sorted_and_each_changes_the_rules() {
+        for pair in MUTATIONS.windows(2) {
+            assert!(pair[0].name < pair[1].name, "{} before {}", pair[0].name, pair[1].name);
+        }
+        for mutation in MUTATIONS {
+            assert_ne!(rules(&[mutation.name.to_string()]), Ok(Rules::KAFKA), "{}", mutation.name);
+        }
+    }
+
+    #[test]
+    fn every_provoking_scenario_exists_unlisted_with_its_configuration_and_promises_no_loss() {
+        for provocation in MUTATIONS.iter().filter_map(|mutation| mutation.provoked_by) {
+            let entry = scenario::find(provocation.scenario).expect(provocation.scenario);
+            let parsed = scenario::parse(entry.path, entry.text).expect("the catalogue is well formed");
+            assert!(parsed.unlisted, "{} is not part of a bare run", entry.name);
+            let chosen = &parsed.configuration[provocation.configuration];
+            assert_eq!(chosen.expect, scenario::Expected::Never, "{}", entry.name);
+        }
+    }
+}
