@@ -1,6 +1,6 @@
 //! From what a campaign saw to its exit code. Pure: everything it needs is counted before.
 
-use acked_reports::{Outcome, SeedResult, Verdict};
+use acked_reports::{SeedResult, Verdict};
 use acked_sim::plan::Expectation;
 
 use crate::exit::Exit;
@@ -51,7 +51,7 @@ impl CellTally {
             Verdict::Budget => &mut self.budget,
             Verdict::Nondeterministic => &mut self.nondeterministic,
         } += 1;
-        self.lossy += u64::from(result.lost_total > 0 || result.outcome == Outcome::Lost);
+        self.lossy += u64::from(result.lost_total > 0);
         self.died += u64::from(died);
     }
 
