@@ -23,6 +23,7 @@ pub struct Booted {
     /// `None` after an unclean stop.
     pub previous_broker_epoch: Option<i64>,
     pub replicas: BTreeMap<TopicPartition, Replica>,
+    pub high_watermarks: Vec<OffsetEntry>,
     pub recovery_points: Vec<OffsetEntry>,
     pub observations: Vec<Observation>,
 }
@@ -57,6 +58,7 @@ pub async fn boot<E: Env>(env: &E, config: &NodeConfig) -> Result<Booted, BootEr
         metadata_log,
         previous_broker_epoch: None,
         replicas: BTreeMap::new(),
+        high_watermarks: Vec::new(),
         recovery_points: Vec::new(),
         observations: vec![Observation::NodeStarted { incarnation }],
     };
@@ -141,7 +143,7 @@ async fn replicas<D: Disk>(disk: &D, booted: &mut Booted) -> Result<(), BootErro
         });
         booted.replicas.insert(partition, Replica { paths, log });
     }
-    booted.recovery_points = recovery_points;
+    (booted.high_watermarks, booted.recovery_points) = (high_watermarks, recovery_points);
     Ok(())
 }
 

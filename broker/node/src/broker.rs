@@ -1,15 +1,16 @@
 //! A broker node: replicas, its membership in the cluster, and its view of the metadata.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acked_core::controller::{
     Lifecycle, LifecycleEffect, LifecycleInput, MetadataImage, MetadataView, ProducerIds, ProducerIdsEffect,
     ProducerIdsInput, metadata_response,
 };
-use acked_core::log::checkpoint::{self, CleanShutdown, OffsetEntry};
+use acked_core::log::checkpoint::{CleanShutdown, OffsetEntry};
 use acked_core::quorum::{CommittedBatch, QuorumInput};
 use acked_core::replica::{
     BrokerView, FetchId, MetadataUpdate, PartitionAssignment, ReplicaEffect, ReplicaInput, ReplicaManager,
+    WriteId,
 };
 use acked_core::{NodeId, Observation, Observer, Output, PeerError, Time, TopicPartition};
 use acked_env::Env;
@@ -24,7 +25,7 @@ use crate::files::{self, DATA_DIRECTORY, LogPaths};
 use crate::forward::Forwards;
 use crate::handlers::{self, Incoming};
 use crate::link::{LinkKey, Purpose};
-use crate::log_file::{self, LogOperation};
+use crate::log_file::{LogDirectory, LogOperation, LogRequest};
 use crate::node::{Ended, Serve};
 use crate::quorum_host::{QuorumHost, QuorumNews};
 use crate::shell::Shell;
@@ -55,6 +56,13 @@ pub struct BrokerNode<E: Env, O: Observer> {
     producer_ids: ProducerIds,
     forwards: Forwards,
     logs: BTreeMap<TopicPartition, Log>,
+    /// By path. A directory keeps its task when its replica goes: the next one's files come after the removal.
+    directories: BTreeMap<String, Directory>,
+    /// Replicas found at start that must not be served, and whose files are kept as they are: another disk's content
+    /// would be needed to mend them, and an empty log in their place would lose what they still hold.
+    refused: BTreeMap<TopicPartition, LogPaths>,
+    /// Creations of refused replicas, which fail once the effects at hand are carried out.
+    refused_writes: Vec<(TopicPartition, WriteId)>,
     /// Replaces checkpoint files one after the other.
     checkpoints: mpsc::UnboundedSender<Checkpoint>,
     sent: BTreeMap<u64, Sent>,
@@ -65,9 +73,24 @@ pub struct BrokerNode<E: Env, O: Observer> {
     clean_epoch: Option<i64>,
 }
 
+/// A replica whose files are in use.
 struct Log {
-    topic: String,
-    operations: mpsc::UnboundedSender<LogOperation>,
+    paths: LogPaths,
+    requests: mpsc::UnboundedSender<LogRequest>,
+}
+
+/// A replica directory that has a task.
+struct Directory {
+    holder: TopicPartition,
+    requests: mpsc::UnboundedSender<LogRequest>,
+}
+
+/// A replica directory that was there at start.
+pub struct FoundReplica {
+    pub partition: TopicPartition,
+    pub paths: LogPaths,
+    /// False when something that was synced is missing or damaged there.
+    pub is_usable: bool,
 }
 
 /// The machines and logs that a broker starts with.
@@ -76,14 +99,16 @@ pub struct BrokerParts {
     pub replicas: ReplicaManager,
     pub lifecycle: Lifecycle,
     pub producer_ids: ProducerIds,
-    pub logs: Vec<(TopicPartition, LogPaths)>,
+    pub logs: Vec<FoundReplica>,
+    pub high_watermarks: Vec<OffsetEntry>,
     pub recovery_points: Vec<OffsetEntry>,
 }
 
 impl<E: Env, O: Observer> BrokerNode<E, O> {
     pub fn new(shell: Shell<E, O>, quorum: QuorumHost, parts: BrokerParts) -> Self {
         let (checkpoints, queue) = mpsc::unbounded_channel();
-        shell.env.spawn("checkpoints", checkpoints::serve(shell.env.clone(), parts.recovery_points, queue));
+        let (marks, points) = (parts.high_watermarks, parts.recovery_points);
+        shell.env.spawn("checkpoints", checkpoints::serve(shell.env.disk(), marks, points, queue));
         let mut node = BrokerNode {
             cluster_id: shell.config.cluster_id.as_str().into(),
             quorum,
@@ -95,6 +120,9 @@ impl<E: Env, O: Observer> BrokerNode<E, O> {
             producer_ids: parts.producer_ids,
             forwards: Forwards::new(shell.config.settings.request_timeout),
             logs: BTreeMap::new(),
+            directories: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            refused_writes: Vec::new(),
             checkpoints,
             sent: BTreeMap::new(),
             replica_output: Output::default(),
@@ -104,48 +132,65 @@ impl<E: Env, O: Observer> BrokerNode<E, O> {
             clean_epoch: None,
             shell,
         };
-        for (partition, paths) in parts.logs {
-            node.open_log(partition, paths);
+        for found in parts.logs {
+            if found.is_usable {
+                node.open_log(found.partition, found.paths);
+            } else {
+                node.refused.insert(found.partition, found.paths);
+            }
         }
         // Logs are recovered by now.
         node.lifecycle(LifecycleInput::ReadyToUnfence);
         node
     }
 
-    /// Syncs and closes every log, then writes the checkpoints and, last of all, the mark of a clean stop.
+    /// Syncs and closes every log, then writes the checkpoints and, last of all, the mark of a clean stop. There is no
+    /// mark when a log could not be used or synced: the next start must look at what is there. A task that died is a
+    /// log that was not synced, and keeps nobody waiting: its end of the answer is dropped with it.
     pub async fn close(self) {
-        let mut clean = true;
-        let mut closing = Vec::new();
-        for (partition, log) in &self.logs {
-            let (closed, done) = oneshot::channel();
-            clean &= log.operations.send(LogOperation::Close { closed }).is_ok();
-            closing.push((*partition, done));
+        let closing: Vec<_> = self
+            .logs
+            .iter()
+            .map(|(partition, log)| {
+                let (closed, answer) = oneshot::channel();
+                let operation = LogOperation::Close { closed };
+                let _ = log.requests.send(LogRequest { partition: *partition, operation });
+                (*partition, answer)
+            })
+            .collect();
+        let mut synced = BTreeSet::new();
+        for (partition, answer) in closing {
+            if answer.await.unwrap_or(false) {
+                synced.insert(partition);
+            }
         }
-        for (_, done) in closing {
-            clean &= done.await.unwrap_or(false);
-        }
-        let disk = self.shell.env.disk();
-        let name = |partition: &TopicPartition| self.logs.get(partition).map(|log| log.topic.clone());
-        let entries = |offsets: Vec<(TopicPartition, i64)>| -> String {
-            let entries: Vec<OffsetEntry> = offsets
-                .into_iter()
-                .filter_map(|(partition, offset)| {
-                    Some(OffsetEntry { topic: name(&partition)?, partition: partition.index, offset })
-                })
-                .collect();
-            checkpoint::render_offsets(&entries)
+        let mut ends = self.replicas.log_end_offsets();
+        ends.retain(|(partition, _)| synced.contains(partition));
+        let (saved, answer) = oneshot::channel();
+        let last = Checkpoint::Close {
+            high_watermarks: self.named(self.replicas.high_watermarks()),
+            recovery_points: self.named(ends),
+            saved,
         };
-        let marks = entries(self.replicas.high_watermarks());
-        let ends = entries(self.replicas.log_end_offsets());
-        for (file, text) in [(files::HIGH_WATERMARKS, marks), (files::RECOVERY_POINTS, ends)] {
-            clean &= files::replace(&disk, DATA_DIRECTORY, file, text.into()).await.is_ok();
-        }
-        if clean {
+        let is_saved = self.checkpoints.send(last).is_ok() && answer.await.unwrap_or(false);
+        if is_saved && self.refused.is_empty() && synced.len() == self.logs.len() {
             let marker = CleanShutdown { broker_epoch: self.clean_epoch.unwrap_or(-1) };
+            let disk = self.shell.env.disk();
+            // Without it the next start takes longer; nothing else is lost.
             let _ =
                 files::replace(&disk, DATA_DIRECTORY, files::CLEAN_SHUTDOWN, marker.render().into()).await;
         }
+        self.quorum.close().await;
         self.shell.observe(&mut vec![Observation::NodeStopped]);
+    }
+
+    /// As checkpoints name them; without replicas whose directory is another's by now.
+    fn named(&self, offsets: Vec<(TopicPartition, i64)>) -> Vec<OffsetEntry> {
+        let entry = |(partition, offset): (TopicPartition, i64)| {
+            let topic = self.logs.get(&partition)?.paths.topic().to_string();
+            Some(OffsetEntry { topic, partition: partition.index, offset })
+        };
+        offsets.into_iter().filter_map(entry).collect()
     }
 
     // ---- requests
@@ -351,6 +396,10 @@ impl<E: Env, O: Observer> BrokerNode<E, O> {
         }
         // The vector's memory is kept for the next call.
         self.replica_output.effects = effects;
+        // Before anything else is asked of a replica that the machine takes for empty.
+        while let Some((partition, write)) = self.refused_writes.pop() {
+            self.replicas(ReplicaInput::WriteFailed { partition, write });
+        }
     }
 
     fn replica_effect(&mut self, effect: ReplicaEffect) {
@@ -359,12 +408,21 @@ impl<E: Env, O: Observer> BrokerNode<E, O> {
             ReplicaEffect::NoReply { request } => self.shell.requests.read_on(request),
             ReplicaEffect::CloseConnection { request } => self.shell.requests.close(request),
             ReplicaEffect::CreateLog { partition, write, topic_name } => {
-                self.open_log(partition, LogPaths::new(&topic_name, partition.index));
-                self.log(partition, LogOperation::Create { write });
+                if self.refused.contains_key(&partition) {
+                    self.refused_writes.push((partition, write));
+                } else {
+                    self.create_log(partition, LogPaths::new(&topic_name, partition.index));
+                    self.log(partition, LogOperation::Create { write });
+                }
             }
             ReplicaEffect::DeleteLog { partition } => {
-                self.log(partition, LogOperation::Delete);
-                self.logs.remove(&partition);
+                if let Some(paths) = self.refused.remove(&partition) {
+                    self.open_log(partition, paths);
+                }
+                // Without a log, its directory is another replica's by now.
+                if let Some(log) = self.logs.remove(&partition) {
+                    let _ = log.requests.send(LogRequest { partition, operation: LogOperation::Delete });
+                }
             }
             ReplicaEffect::Append { partition, write, position, bytes, sync } => {
                 self.log(partition, LogOperation::Append { write, position, bytes, sync });
@@ -379,15 +437,8 @@ impl<E: Env, O: Observer> BrokerNode<E, O> {
                 self.log(partition, LogOperation::Read { read, position, length });
             }
             ReplicaEffect::SaveHighWatermarks { marks } => {
-                let entries: Vec<OffsetEntry> = marks
-                    .into_iter()
-                    .filter_map(|(partition, offset)| {
-                        let topic = self.logs.get(&partition)?.topic.clone();
-                        Some(OffsetEntry { topic, partition: partition.index, offset })
-                    })
-                    .collect();
                 // The task that saves ends only with the node.
-                let _ = self.checkpoints.send(Checkpoint::HighWatermarks(entries));
+                let _ = self.checkpoints.send(Checkpoint::HighWatermarks(self.named(marks)));
             }
             ReplicaEffect::SendFetch { to, fetch, body } => {
                 self.send_to_broker(to, &RequestBody::Fetch(body), Sent::Fetch { to, fetch });
@@ -476,19 +527,42 @@ impl<E: Env, O: Observer> BrokerNode<E, O> {
 
     // ---- logs
 
+    /// Gives a directory that was found at start its task.
     fn open_log(&mut self, partition: TopicPartition, paths: LogPaths) {
-        let (operations, queue) = mpsc::unbounded_channel();
-        let topic = paths.topic().to_string();
-        let (env, events) = (self.shell.env.clone(), self.shell.events.clone());
-        let checkpoints = self.checkpoints.clone();
-        self.shell.env.spawn("log", log_file::serve(env, partition, paths, queue, events, checkpoints));
-        self.logs.insert(partition, Log { topic, operations });
+        let (requests, queue) = mpsc::unbounded_channel();
+        let directory = LogDirectory {
+            disk: self.shell.env.disk(),
+            paths: paths.clone(),
+            holder: Some(partition),
+            events: self.shell.events.clone(),
+            checkpoints: self.checkpoints.clone(),
+        };
+        self.shell.env.spawn("log", directory.serve(queue));
+        self.directories
+            .insert(paths.directory.clone(), Directory { holder: partition, requests: requests.clone() });
+        self.logs.insert(partition, Log { paths, requests });
+    }
+
+    /// Makes a directory this replica's, whoever had it before: a topic of the same name that is gone, though this
+    /// broker may not have been told.
+    fn create_log(&mut self, partition: TopicPartition, paths: LogPaths) {
+        self.refused.retain(|_, refused| refused.directory != paths.directory);
+        let Some(directory) = self.directories.get_mut(&paths.directory) else {
+            return self.open_log(partition, paths);
+        };
+        self.logs.remove(&directory.holder);
+        directory.holder = partition;
+        let requests = directory.requests.clone();
+        self.logs.insert(partition, Log { paths, requests });
     }
 
     fn log(&self, partition: TopicPartition, operation: LogOperation) {
-        let log = self.logs.get(&partition).expect("the replica's log was opened or created before");
-        // The log's task ends only with the node, or after it was closed or deleted.
-        let _ = log.operations.send(operation);
+        let Some(log) = self.logs.get(&partition) else {
+            assert!(self.refused.contains_key(&partition), "the log of {partition:?} was never opened");
+            return;
+        };
+        // The task ends only with the node.
+        let _ = log.requests.send(LogRequest { partition, operation });
     }
 }
 

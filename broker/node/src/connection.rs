@@ -1,12 +1,17 @@
 //! Accepted connections: one task each, which reads one request, waits for its answer, and only then reads on, as a
 //! 4.3.1 broker does (measured: while an acks=all produce waits, later requests of that connection wait unread).
+//!
+//! So a connection never has more than one event of a request in the node's mailbox, and a frame takes memory only as
+//! its bytes arrive. A peer that vanishes while its request waits is noticed when the answer is written, or the node
+//! stops: until then its request waits its time out in the purgatory, as in Kafka, and its connection costs a task.
 
-use std::net::SocketAddr;
+use std::future::poll_fn;
+use std::time::Duration;
 
 use acked_env::frame::read_frame;
-use acked_env::{Env, Listener};
+use acked_env::{Env, Listener, Timer};
 use bytes::{Bytes, BytesMut};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use crate::event::Event;
@@ -23,6 +28,9 @@ pub enum ReplyOrder {
     Close,
 }
 
+/// Pause after the listener failed, as it does while the process has no file descriptor left.
+const ACCEPT_RETRY_BACKOFF: Duration = Duration::from_millis(100);
+
 /// Accepts until the node's task is gone.
 pub async fn accept<E: Env>(
     env: E,
@@ -30,23 +38,31 @@ pub async fn accept<E: Env>(
     frame_max: usize,
     events: mpsc::UnboundedSender<Event>,
 ) {
+    let mut timer = env.timer();
     let mut next: ConnectionId = 1;
-    while !events.is_closed() {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                env.spawn("connection", serve::<E>(stream, peer, next, frame_max, events.clone()));
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = events.closed() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                env.spawn("connection", serve(stream, next, frame_max, events.clone()));
                 next += 1;
             }
             // A connection that dies before it is accepted is its client's loss; the listener goes on.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
-            Err(_) => return,
+            Err(_) => {
+                timer.set(Some(env.now() + ACCEPT_RETRY_BACKOFF));
+                poll_fn(|context| timer.poll_fired(context)).await;
+            }
         }
     }
 }
 
-async fn serve<E: Env>(
-    mut stream: E::Stream,
-    _peer: SocketAddr,
+async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
     connection: ConnectionId,
     frame_max: usize,
     events: mpsc::UnboundedSender<Event>,
@@ -57,7 +73,7 @@ async fn serve<E: Env>(
     }
     let mut buffer = BytesMut::new();
     // A frame that is cut, too long or not a frame ends the connection, as does every error of the stream.
-    while let Ok(Some(frame)) = read_frame(&mut stream, &mut buffer, frame_max).await {
+    while let Some(frame) = next_frame(&mut stream, &mut buffer, frame_max, &events).await {
         if events.send(Event::Request { connection, frame }).is_err() {
             return;
         }
@@ -72,4 +88,18 @@ async fn serve<E: Env>(
         }
     }
     let _ = events.send(Event::ConnectionClosed { connection });
+}
+
+/// `None` when the connection is at its end, or the node.
+async fn next_frame<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    buffer: &mut BytesMut,
+    frame_max: usize,
+    events: &mpsc::UnboundedSender<Event>,
+) -> Option<Bytes> {
+    tokio::select! {
+        biased;
+        () = events.closed() => None,
+        frame = read_frame(stream, buffer, frame_max) => frame.ok().flatten(),
+    }
 }

@@ -59,8 +59,9 @@ impl<E: Env, O: Observer> ControllerNode<E, O> {
         }
     }
 
-    /// Closes what must be closed in order; the metadata log is synced with every write.
+    /// Waits until the metadata log and the quorum state are written; each write of theirs is synced.
     pub async fn close(self) {
+        self.quorum.close().await;
         self.shell.observe(&mut vec![Observation::NodeStopped]);
     }
 

@@ -101,15 +101,26 @@ pub async fn read_text<D: Disk>(disk: &D, path: &str) -> Result<Option<String>, 
 }
 
 /// Makes a replica's directory, identity and empty log, all of them durable by name before the log is used.
+///
+/// A directory of the same name goes first, durably: it is left from a topic that was deleted, or from an incarnation
+/// that died before it was used, and its log and its leader epochs say nothing of this one.
 pub async fn create_log<D: Disk>(disk: &D, paths: &LogPaths, topic: Uuid) -> io::Result<D::File> {
+    remove_log(disk, paths).await?;
     disk.create_directories(&paths.directory).await?;
     replace(disk, &paths.directory, PARTITION_METADATA, PartitionMetadata { topic }.render().into()).await?;
     let file = disk.open(&paths.log, true).await?;
-    // A directory of the same name may be left from an incarnation that died before it was used.
-    file.truncate(0).await?;
     disk.sync_directory(&paths.directory).await?;
     disk.sync_directory(DATA_DIRECTORY).await?;
     Ok(file)
+}
+
+/// Removes a replica's directory with everything in it, durably; one that is missing is no error.
+pub async fn remove_log<D: Disk>(disk: &D, paths: &LogPaths) -> io::Result<()> {
+    match disk.remove(&paths.directory).await {
+        Ok(()) => disk.sync_directory(DATA_DIRECTORY).await,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Makes a log directory of an empty disk usable: identity, metadata log and their names, all durable. Does nothing
@@ -146,4 +157,73 @@ pub async fn format_if_empty<D: Disk>(
     // The log directory's own name, in the node's root.
     disk.sync_directory("").await.map_err(io_error(""))?;
     Ok(new_directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_disk::{MemoryDisk, finish};
+
+    #[test]
+    fn replaced_file_is_old_or_new_wherever_the_replacement_stops() {
+        // R14. A longer temporary file is left from an earlier try.
+        for carried_out in 0..8 {
+            let disk = MemoryDisk::default();
+            disk.write("data/x", b"old");
+            disk.write("data/x.tmp", b"much longer than the new one");
+            disk.fail_after(carried_out);
+            let replaced = finish(replace(&disk, "data", "x", Bytes::from_static(b"new")));
+            let content = disk.read("data/x").expect("it never goes");
+            assert!(content == b"old" || content == b"new", "{content:?} after {carried_out} changes");
+            assert!(replaced.is_err() || content == b"new");
+            assert_eq!(replaced.is_ok(), carried_out >= 5, "five changes replace a file");
+        }
+    }
+
+    #[test]
+    fn content_is_durable_before_its_name_and_the_name_before_the_answer() {
+        let disk = MemoryDisk::default();
+        finish(replace(&disk, "data", "x", Bytes::from_static(b"new"))).expect("nothing fails");
+        let steps = [
+            "create data/x.tmp",
+            "truncate data/x.tmp",
+            "write data/x.tmp",
+            "sync data/x.tmp",
+            "rename data/x",
+            "sync_directory data",
+        ];
+        assert_eq!(disk.asked(), steps);
+    }
+
+    #[test]
+    fn new_log_inherits_nothing_from_a_directory_of_its_name() {
+        let disk = MemoryDisk::default();
+        let paths = LogPaths::new("orders", 0);
+        disk.write("data/orders-0/leader-epoch-checkpoint", b"0\n1\n7 0\n");
+        disk.write(&paths.log, b"batches of another topic");
+        let file = finish(create_log(&disk, &paths, Uuid([1; 16]))).expect("nothing fails");
+        assert_eq!(finish(file.size()).expect("an open file"), 0);
+        assert_eq!(
+            disk.paths(),
+            ["data/orders-0/00000000000000000000.log", "data/orders-0/partition.metadata"]
+        );
+        let asked = disk.asked();
+        // Gone durably before anything takes its place; there durably before it is used.
+        assert_eq!(asked[..2], ["remove data/orders-0", "sync_directory data"]);
+        assert_eq!(asked[asked.len() - 2..], ["sync_directory data/orders-0", "sync_directory data"]);
+    }
+
+    #[test]
+    fn disk_of_another_node_or_cluster_is_refused() {
+        let disk = MemoryDisk::default();
+        let first =
+            finish(format_if_empty(&disk, "cluster", NodeId(1), Uuid([1; 16]))).expect("an empty disk");
+        let again =
+            finish(format_if_empty(&disk, "cluster", NodeId(1), Uuid([2; 16]))).expect("its own disk");
+        assert_eq!((first, again), (Uuid([1; 16]), Uuid([1; 16])));
+        for (cluster, node) in [("cluster", NodeId(2)), ("other", NodeId(1))] {
+            let refused = finish(format_if_empty(&disk, cluster, node, Uuid([2; 16])));
+            assert!(matches!(refused, Err(BootError::Identity { .. })));
+        }
+    }
 }

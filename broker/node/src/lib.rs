@@ -12,6 +12,8 @@ mod forward;
 mod handlers;
 mod link;
 mod log_file;
+#[cfg(test)]
+mod memory_disk;
 mod metadata_log;
 mod node;
 mod quorum_host;

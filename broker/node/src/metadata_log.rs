@@ -1,26 +1,39 @@
 //! The files of the metadata quorum: its log and the quorum state. Every write is synced before it is reported.
 
 use acked_core::log::checkpoint::QuorumStateFile;
-use acked_env::{Disk, Env, File};
+use acked_env::{Disk, File};
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::event::Event;
 use crate::files;
 
 pub enum MetadataOperation {
-    Append { write: u64, position: u64, bytes: Bytes },
-    Truncate { write: u64, size: u64 },
-    SaveState { save: u64, state: QuorumStateFile },
+    Append {
+        write: u64,
+        position: u64,
+        bytes: Bytes,
+    },
+    Truncate {
+        write: u64,
+        size: u64,
+    },
+    SaveState {
+        save: u64,
+        state: QuorumStateFile,
+    },
+    /// Says that everything before is done; the last operation of an orderly stop.
+    Close {
+        closed: oneshot::Sender<()>,
+    },
 }
 
-/// Serves the quorum's files until the sender is gone or a write fails.
-pub async fn serve<E: Env>(
-    env: E,
+/// Serves the quorum's files until it is closed, the sender is gone or a write fails.
+pub async fn serve<D: Disk>(
+    disk: D,
     mut operations: mpsc::UnboundedReceiver<MetadataOperation>,
     events: mpsc::UnboundedSender<Event>,
 ) {
-    let disk = env.disk();
     let Ok(log) = disk.open(&files::metadata_log(), false).await else {
         let _ = events.send(Event::MetadataFailed);
         return;
@@ -39,9 +52,16 @@ pub async fn serve<E: Env>(
                     .await
                     .map(|()| Event::QuorumStateSaved { save })
             }
+            MetadataOperation::Close { closed } => {
+                // Whoever asked waits for the answer, unless the node is gone.
+                let _ = closed.send(());
+                return;
+            }
         };
         let failed = done.is_err();
-        if events.send(done.unwrap_or(Event::MetadataFailed)).is_err() || failed {
+        // A node that stops listens no more, but what it queued before is still written.
+        let _ = events.send(done.unwrap_or(Event::MetadataFailed));
+        if failed {
             return;
         }
     }

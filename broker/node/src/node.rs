@@ -13,7 +13,7 @@ use acked_wire::api::broker_registration::Listener;
 use tokio::sync::mpsc;
 
 use crate::boot::{self, Booted};
-use crate::broker::{BrokerNode, BrokerParts, LISTENER};
+use crate::broker::{BrokerNode, BrokerParts, FoundReplica, LISTENER};
 use crate::config::{NodeConfig, Role};
 use crate::connection;
 use crate::controller::ControllerNode;
@@ -45,11 +45,13 @@ pub enum NodeError {
 }
 
 /// Asks a running node to stop in order.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct NodeHandle(mpsc::UnboundedSender<Event>);
 
 impl NodeHandle {
-    /// Returns at once; the node's `run` ends when it has stopped.
+    /// Returns at once; the node's `run` ends when it has stopped: a broker when the controller lets it go, or after
+    /// the five minutes that a controlled shutdown may take; a controller when another one leads, or after
+    /// `controller.quorum.request.timeout.ms`. Asking again changes nothing.
     pub fn stop(&self) {
         // A node that is gone needs no telling.
         let _ = self.0.send(Event::Shutdown);
@@ -93,7 +95,7 @@ impl<E: Env, O: Observer> Node<E, O> {
         shell.observe(&mut booted.observations);
 
         let (files, queue) = mpsc::unbounded_channel();
-        env.spawn("metadata log", metadata_log::serve(env.clone(), queue, events.clone()));
+        env.spawn("metadata log", metadata_log::serve(env.disk(), queue, events.clone()));
         env.spawn("accept", connection::accept(env.clone(), listener, FRAME_MAX, events));
         let mut output = Output::default();
         let quorum = Quorum::start(
@@ -212,8 +214,15 @@ fn broker_parts<E: Env>(env: &E, config: &NodeConfig, rules: Rules, booted: Boot
         settings,
     );
     lifecycle.previous_broker_epoch = booted.previous_broker_epoch;
-    let logs =
-        booted.replicas.iter().map(|(partition, replica)| (*partition, replica.paths.clone())).collect();
+    let logs = booted
+        .replicas
+        .iter()
+        .map(|(partition, replica)| FoundReplica {
+            partition: *partition,
+            paths: replica.paths.clone(),
+            is_usable: replica.log.is_some(),
+        })
+        .collect();
     let recovered = booted
         .replicas
         .into_iter()
@@ -241,6 +250,7 @@ fn broker_parts<E: Env>(env: &E, config: &NodeConfig, rules: Rules, booted: Boot
             retry_backoff: settings.controller_quorum_retry_backoff,
         }),
         logs,
+        high_watermarks: booted.high_watermarks,
         recovery_points: booted.recovery_points,
     }
 }

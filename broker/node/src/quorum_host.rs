@@ -9,7 +9,7 @@ use acked_core::{NodeId, Observer, Output, PeerError, Time};
 use acked_env::Env;
 use acked_wire::RequestBody;
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::link::Purpose;
 use crate::metadata_log::MetadataOperation;
@@ -118,6 +118,13 @@ impl QuorumHost {
             }
         }
         news
+    }
+
+    /// Waits until the files are written. A task that died keeps nobody waiting.
+    pub async fn close(self) {
+        let (closed, answer) = oneshot::channel();
+        let _ = self.files.send(MetadataOperation::Close { closed });
+        let _ = answer.await;
     }
 
     fn state_file<E: Env, O: Observer>(&self, shell: &Shell<E, O>, state: QuorumState) -> QuorumStateFile {

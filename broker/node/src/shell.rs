@@ -21,13 +21,20 @@ use crate::requests::Requests;
 /// The client id that a node gives in its own requests.
 const CLIENT_ID: &str = "acked-node";
 
+/// The task that carries one link, and where it leads.
+struct Link {
+    host: String,
+    port: u16,
+    requests: mpsc::UnboundedSender<LinkRequest>,
+}
+
 pub struct Shell<E: Env, O: Observer> {
     pub env: E,
     pub config: NodeConfig,
     pub observer: Arc<O>,
     pub events: mpsc::UnboundedSender<Event>,
     pub requests: Requests,
-    links: BTreeMap<LinkKey, mpsc::UnboundedSender<LinkRequest>>,
+    links: BTreeMap<LinkKey, Link>,
     sent: BTreeMap<u64, (ApiKey, i16)>,
     next_token: u64,
 }
@@ -74,34 +81,34 @@ impl<E: Env, O: Observer> Shell<E, O> {
 
     /// Sends a frame (length included) as it is.
     pub fn send_frame(&mut self, key: LinkKey, (host, port): (&str, u16), token: u64, frame: Bytes) {
-        let settings = &self.config.settings;
-        let link = self.links.entry(key).or_insert_with(|| {
-            let (requests, queue) = mpsc::unbounded_channel();
-            let timeouts = LinkTimeouts {
-                connect: settings.socket_connection_setup_timeout,
-                request: match key.purpose {
-                    Purpose::QuorumFetch | Purpose::QuorumElection => {
-                        settings.controller_quorum_request_timeout
-                    }
-                    _ => settings.request_timeout,
-                },
-            };
-            self.env.spawn(
-                "link",
-                link::carry(
-                    self.env.clone(),
-                    key,
-                    host.to_string(),
-                    port,
-                    timeouts,
-                    queue,
-                    self.events.clone(),
-                ),
-            );
-            requests
-        });
+        // A peer that came back at another address gets another link; the old one ends with what it has in flight.
+        let is_current = self.links.get(&key).is_some_and(|link| link.host == host && link.port == port);
+        if !is_current {
+            let link = self.open_link(key, host, port);
+            self.links.insert(key, link);
+        }
         // A link ends only with the node.
-        let _ = link.send(LinkRequest { token, frame });
+        let _ = self.links[&key].requests.send(LinkRequest { token, frame });
+    }
+
+    fn open_link(&self, key: LinkKey, host: &str, port: u16) -> Link {
+        let settings = &self.config.settings;
+        let timeouts = LinkTimeouts {
+            connect: settings.socket_connection_setup_timeout,
+            request: match key.purpose {
+                Purpose::QuorumFetch | Purpose::QuorumElection => settings.controller_quorum_request_timeout,
+                // A second heartbeat can still come in time when nobody answers the first one, as in Kafka.
+                Purpose::Lifecycle => settings.broker_session_timeout / 2,
+                Purpose::ReplicaFetch | Purpose::AlterPartition | Purpose::ProducerIds | Purpose::Forward => {
+                    settings.request_timeout
+                }
+            },
+        };
+        let host = host.to_string();
+        let (requests, queue) = mpsc::unbounded_channel();
+        let (env, events) = (self.env.clone(), self.events.clone());
+        self.env.spawn("link", link::carry(env, key, host.clone(), port, timeouts, queue, events));
+        Link { host, port, requests }
     }
 
     /// The decoded answer to the request that was sent under `token`.

@@ -66,16 +66,11 @@ pub fn answer<'a>(
     finalized: impl Iterator<Item = (&'a acked_wire::Str, i16)>,
     finalized_offset: i64,
 ) -> ApiVersionsResponse {
-    let named = |name: &str| {
-        let mut letters = name.bytes();
-        letters.next().is_some_and(|letter| letter.is_ascii_alphanumeric())
-            && letters.all(|letter| letter.is_ascii_alphanumeric() || b"-.".contains(&letter))
-    };
     // A client that names its software must name it properly (KIP-511).
-    if version >= 3 && !(named(&request.client_software_name) && named(&request.client_software_version)) {
+    if version >= 3 && !(is_name(&request.client_software_name) && is_name(&request.client_software_version))
+    {
         return ApiVersionsResponse {
             error_code: error_code::INVALID_REQUEST,
-            api_keys: apis(role).iter().copied().map(entry).collect(),
             ..ApiVersionsResponse::default()
         };
     }
@@ -103,6 +98,14 @@ pub fn answer<'a>(
     }
 }
 
+/// Letters and digits, and between them dots and dashes.
+fn is_name(name: &str) -> bool {
+    let is_inner = |letter: u8| letter.is_ascii_alphanumeric() || b"-.".contains(&letter);
+    let ends = [name.bytes().next(), name.bytes().next_back()];
+    ends.iter().all(|end| end.is_some_and(|letter| letter.is_ascii_alphanumeric()))
+        && name.bytes().all(is_inner)
+}
+
 /// Brokers say Produce from 0, though they serve it from its first declared version: older librdkafka would otherwise
 /// send some codecs uncompressed (measured).
 fn entry(key: ApiKey) -> ApiVersion {
@@ -110,4 +113,88 @@ fn entry(key: ApiKey) -> ApiVersion {
     let (_, versions) = declared.expect("every served API is declared");
     let min_version = if key == ApiKey::Produce { 0 } else { *versions.start() };
     ApiVersion { api_key: key.code(), min_version, max_version: *versions.end(), ..ApiVersion::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use acked_wire::{Message, Str};
+    use bytes::BytesMut;
+
+    use super::*;
+
+    fn asked(name: &str, version: &str) -> ApiVersionsRequest {
+        ApiVersionsRequest {
+            client_software_name: name.into(),
+            client_software_version: version.into(),
+            ..ApiVersionsRequest::default()
+        }
+    }
+
+    fn answered(role: Role, version: i16, request: &ApiVersionsRequest) -> ApiVersionsResponse {
+        let level = Str::from("metadata.version");
+        answer(role, version, request, std::iter::once((&level, 30)), 12)
+    }
+
+    fn encoded(response: &ApiVersionsResponse, version: i16) -> Vec<u8> {
+        let mut bytes = BytesMut::new();
+        response.encode(version, &mut bytes).expect("an answer of that version");
+        bytes.to_vec()
+    }
+
+    #[test]
+    fn unknown_version_is_answered_as_4_3_1_does() {
+        // The body of the recorded answer to version 99: code 35, one entry, 18 from 0 to 4.
+        let recorded = [0, 35, 0, 0, 0, 1, 0, 18, 0, 0, 0, 4];
+        assert_eq!(encoded(&unsupported_version(), 0), recorded);
+    }
+
+    #[test]
+    fn bad_software_name_is_answered_as_4_3_1_does() {
+        // The body of the recorded answer to "bad name!" in version 4.
+        let recorded = [0, 42, 1, 0, 0, 0, 0, 0];
+        for (name, version) in [
+            ("bad name!", "1.0"),
+            ("", "1.0"),
+            ("good", ""),
+            ("-good", "1"),
+            ("good.", "1"),
+            ("g\u{f6}d", "1"),
+        ] {
+            assert_eq!(encoded(&answered(Role::Broker, 4, &asked(name, version)), 4), recorded, "{name:?}");
+        }
+        for (name, version) in [("golden", "1.0"), ("g", "1"), ("apache-kafka-java", "4.3.1")] {
+            assert_eq!(answered(Role::Broker, 4, &asked(name, version)).error_code, error_code::NONE);
+        }
+        // Older versions do not name it.
+        assert_eq!(answered(Role::Broker, 2, &asked("", "")).error_code, error_code::NONE);
+    }
+
+    #[test]
+    fn brokers_say_produce_from_0_and_everything_else_as_it_is() {
+        let response = answered(Role::Broker, 4, &asked("golden", "1.0"));
+        assert_eq!(response.api_keys.len(), BROKER.len());
+        for entry in &response.api_keys {
+            let (key, versions) = acked_wire::DECLARED
+                .iter()
+                .find(|(key, _)| key.code() == entry.api_key)
+                .expect("only declared APIs are served");
+            let first = if *key == ApiKey::Produce { 0 } else { *versions.start() };
+            assert_eq!((entry.min_version, entry.max_version), (first, *versions.end()), "{key:?}");
+        }
+        let controller = answered(Role::Controller, 4, &asked("golden", "1.0"));
+        assert!(controller.api_keys.iter().all(|entry| entry.api_key != ApiKey::Produce.code()));
+    }
+
+    #[test]
+    fn features_that_start_at_0_are_told_from_version_4_on() {
+        let names = |version| -> Vec<String> {
+            let response = answered(Role::Broker, version, &asked("golden", "1.0"));
+            response.supported_features.iter().map(|feature| feature.name.to_string()).collect()
+        };
+        assert_eq!(names(3), ["metadata.version"]);
+        assert_eq!(names(4), ["kraft.version", "metadata.version"]);
+        let response = answered(Role::Broker, 3, &asked("golden", "1.0"));
+        assert_eq!(response.finalized_features_epoch, 12);
+        assert_eq!(response.finalized_features[0].max_version_level, 30);
+    }
 }
