@@ -33,9 +33,8 @@ fn run(events: u64) -> u32 {
         payloads.push(vec![slot as u8; MESSAGE]);
         heap.push(Reverse((u64::from(random.next_u32()), slot as u64, slot % NODES, slot)));
     }
-    let mut sequence = IN_FLIGHT as u64;
     let mut checksum = 0;
-    for _ in 0..events {
+    for sequence in (IN_FLIGHT as u64..).take(usize::try_from(events).expect("a measurement is bounded")) {
         let Reverse((time, _, node, slot)) = heap.pop().expect("every event schedules another");
         let message = std::mem::take(&mut payloads[slot]);
         checksum ^= crc32c::crc32c(&message);
@@ -46,7 +45,6 @@ fn run(events: u64) -> u32 {
         payloads[slot] = next;
         let draw = random.next_u64();
         heap.push(Reverse((time + 1 + (draw & 0xffff), sequence, (draw >> 32) as usize % NODES, slot)));
-        sequence += 1;
     }
     checksum
 }

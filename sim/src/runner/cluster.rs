@@ -216,7 +216,14 @@ impl Cluster {
         }
         // Told before it happens, so that the judge knows the cause of what the disk reports.
         self.tell(plan, &[node], true, kind == CrashKind::Power, &member.name);
-        self.world.crash(member.host, kind);
+        let lost = self.world.crash(member.host, kind);
+        if kind == CrashKind::Power {
+            let text = format!(
+                "{}: {} unsynced bytes in {} files and {} names are gone",
+                member.name, lost.bytes_lost, lost.files_changed, lost.names_reverted
+            );
+            self.recorder.note(&plan.id, &text);
+        }
         true
     }
 

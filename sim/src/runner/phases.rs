@@ -12,7 +12,7 @@ use acked_node::{NodeConfig, Role};
 use acked_reports::SeedResult;
 use rand::RngExt;
 
-use super::cluster::{CONTROLLER_BASE, Cluster, Member};
+use super::cluster::{CONTROLLER_BASE, Cluster, Member, node_name};
 use super::recorder::Recorder;
 use super::result::{self, WorldEnd};
 use super::timeline::{Moment, Timeline};
@@ -65,6 +65,7 @@ pub fn run(plan: &Plan, seed: u64, token: &str, keep_timeline: bool) -> RunOutpu
     let phased = phased.unwrap_or_else(|error| Phased {
         end: None,
         fired: Vec::new(),
+        out_of_sync: Vec::new(),
         now: recorder.now(),
         broken_off: Some(error.to_string()),
         world: WorldEnd::default(),
@@ -87,6 +88,8 @@ pub struct Phased {
     pub end: Option<FinalState>,
     /// Planned faults and how often each changed something.
     pub fired: Vec<(FaultPlan, u64)>,
+    /// Replicas that were not in sync when the logs were compared, in words.
+    pub out_of_sync: Vec<String>,
     pub now: Time,
     /// Why the run could not be carried through.
     pub broken_off: Option<String>,
@@ -136,6 +139,7 @@ async fn phases(world: World, plan: Plan, recorder: Arc<Recorder>) -> Phased {
     let mut phased = Phased {
         end: None,
         fired: Vec::new(),
+        out_of_sync: Vec::new(),
         now: Duration::ZERO,
         broken_off: None,
         world: WorldEnd::default(),
@@ -148,6 +152,7 @@ async fn phases(world: World, plan: Plan, recorder: Arc<Recorder>) -> Phased {
             phased.fired = safety(&cluster, &plan).await;
             cluster.heal_everything().await;
             phased.end = Some(settle(&cluster, &plan, &bounds).await);
+            phased.out_of_sync = out_of_sync(&recorder, &plan);
         }
     }
     phased.now = recorder.now();
@@ -460,6 +465,20 @@ async fn probe(
     }
     producer.close().await;
     probes.into_iter().map(|(topic, index, _, probe)| (topic, index, probe)).collect()
+}
+
+fn out_of_sync(recorder: &Arc<Recorder>, plan: &Plan) -> Vec<String> {
+    let recorded = recorder.lock();
+    let mut found = Vec::new();
+    for topic in &plan.topics {
+        for index in 0..topic.partitions {
+            let Some(state) = recorded.view.partition(&topic.name, index) else { continue };
+            for replica in state.replicas.iter().filter(|replica| !state.isr.contains(replica)) {
+                found.push(format!("{} of {}-{index}", node_name(*replica), topic.name));
+            }
+        }
+    }
+    found
 }
 
 fn final_state(

@@ -95,6 +95,14 @@ impl Recorder {
         }
     }
 
+    /// Adds what a fault did to the timeline.
+    pub fn note(&self, fault: &str, text: &str) {
+        let now = self.now();
+        if let Some(timeline) = &mut self.lock().timeline {
+            timeline.note(now, fault, text);
+        }
+    }
+
     /// Sends acknowledged so far.
     pub fn acked(&self) -> u64 {
         self.acked.load(Ordering::Relaxed)

@@ -111,6 +111,9 @@ fn vacuity(plan: &Plan, phased: &Phased, judgement: &Judgement) -> Option<String
     if let Some((fault, _)) = phased.fired.iter().find(|(_, effect)| *effect == 0) {
         return Some(format!("fault {} ({}) changed nothing", fault.id, fault.kind));
     }
+    if let Some(replica) = phased.out_of_sync.first() {
+        return Some(format!("the log of {replica} was not compared: it was not in sync at the end"));
+    }
     let end = phased.end.as_ref()?;
     if let Some(partition) = end.partitions.iter().find(|partition| partition.read_to.is_none()) {
         return Some(format!("{}-{} was not read back", partition.topic, partition.index));

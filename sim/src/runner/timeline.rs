@@ -41,6 +41,11 @@ impl Timeline {
         self.push(now, "fault", event.id.to_string(), None, format!("{what}: {text}"));
     }
 
+    /// What a fault did, found out only when it was done.
+    pub fn note(&mut self, now: Time, fault: &str, text: &str) {
+        self.push(now, "fault", fault.to_string(), None, text.to_string());
+    }
+
     pub fn observe(&mut self, now: Time, node: NodeId, observation: &Observation) {
         use Observation as O;
         match observation {
