@@ -5,6 +5,7 @@ pub mod anomalies;
 pub mod history;
 pub mod render;
 pub mod result;
+pub mod story;
 
 pub use history::{History, Key, Operation};
 pub use result::{CampaignSummary, Contract, Finding, Outcome, SeedResult, Verdict};

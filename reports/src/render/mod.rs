@@ -4,12 +4,14 @@
 //! - `cell`: what one scenario in one configuration came to.
 //! - `campaign`: many cells, for people.
 //! - `seed`: one seed, for people.
+//! - `timeline`: one run drawn for the terminal.
 //! - `lines`: the same as JSON lines.
 
 pub mod campaign;
 pub mod cell;
 pub mod lines;
 pub mod seed;
+pub mod timeline;
 pub mod words;
 
 pub use cell::CellReport;

@@ -19,6 +19,6 @@ pub mod worker;
 pub use cell::{Cell, Source};
 pub use pool::{Delivered, Flow, Job, Pool};
 pub use seeds::{SeedBase, Seeds};
-pub use select::{Selected, Selection, select};
+pub use select::{Selection, everything, select};
 pub use stop::Stop;
 pub use verdict::{CellTally, Ending, exit};

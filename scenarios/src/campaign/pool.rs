@@ -42,8 +42,6 @@ pub struct Delivered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     Continue,
-    /// No further seeds start; those that run are handed over.
-    Drain,
     /// Nothing more is wanted.
     Stop,
 }
@@ -138,7 +136,6 @@ impl Pool<'_> {
                 next += 1;
                 match deliver(delivered)? {
                     Flow::Continue => {}
-                    Flow::Drain => self.stop.drain(),
                     Flow::Stop => {
                         self.stop.abort();
                         return Ok(());

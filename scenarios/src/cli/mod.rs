@@ -1,9 +1,13 @@
 //! The commands, one file each. `--help` is the reference; every flag has a twin `ACKED_…` in the environment.
 
+mod bench;
+mod gate;
 mod list;
+mod mutants;
 mod options;
 mod repro;
 mod run;
+mod show;
 
 use clap::{Parser, Subcommand};
 
@@ -29,8 +33,16 @@ enum Command {
     Run(run::RunArgs),
     /// One exact run, from its token: the same bytes every time
     Repro(repro::ReproArgs),
+    /// The timeline of one run in the terminal: who led, who was in sync, what the faults did, what became of a record
+    Show(show::ShowArgs),
     /// The catalogue: scenarios, faults, invariants, settings, mutations
     List(list::ListArgs),
+    /// The bug museum: which mutation is killed, by what, in how many seeds
+    Mutants(mutants::MutantsArgs),
+    /// Everything that continuous integration asks: canary, determinism, mutations, scenarios
+    Gate(gate::GateArgs),
+    /// What a run costs: acknowledged requests a CPU second, memory, in F as well
+    Bench(bench::BenchArgs),
     /// Runs seeds for a parent process
     #[command(hide = true)]
     Worker,
@@ -53,7 +65,11 @@ pub fn main() -> Exit {
     let ended = match &cli.command {
         Command::Run(arguments) => run::run(arguments),
         Command::Repro(arguments) => repro::run(arguments),
+        Command::Show(arguments) => show::run(arguments),
         Command::List(arguments) => list::run(arguments),
+        Command::Mutants(arguments) => mutants::run(arguments),
+        Command::Gate(arguments) => gate::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
         Command::Worker => worker::work(),
     };
     ended.unwrap_or_else(|Failure { exit, text }| {

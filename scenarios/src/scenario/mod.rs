@@ -5,6 +5,6 @@ mod file;
 mod resolve;
 mod units;
 
-pub use catalogue::{CATALOGUE, Entry, find};
+pub use catalogue::{CATALOGUE, find};
 pub use file::{Expected, Scenario, ScenarioError, parse};
 pub use resolve::{Overrides, SettingNote, plans};

@@ -1,29 +1,20 @@
 //! The story of one run: who led, which replicas were in sync, what the faults did, how far the high watermark was.
 //! Kept only when a run is to be shown; plain data for the renderer.
 
+use std::collections::BTreeMap;
+
 use acked_core::observation::Election;
 use acked_core::{NodeId, Observation, Time};
-use serde::Serialize;
+use acked_reports::story::Change;
+pub use acked_reports::story::Moment;
 
 use crate::judge::FaultEvent;
-
-/// One line of the story.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Moment {
-    /// Virtual microseconds since the run began.
-    pub t_us: u64,
-    /// `fault`, `leader`, `isr`, `truncated`, `node`, `quorum`, `high-watermark`, `refused`.
-    pub kind: &'static str,
-    /// `b1`, `c2`; `network` or a fault's id where no node is meant.
-    pub who: String,
-    pub partition: Option<String>,
-    pub text: String,
-}
 
 #[derive(Debug, Default)]
 pub struct Timeline {
     pub moments: Vec<Moment>,
     topics: Vec<(acked_wire::Uuid, String)>,
+    fenced: BTreeMap<NodeId, bool>,
     last_committed_epoch: Vec<(acked_core::TopicPartition, i32)>,
 }
 
@@ -38,7 +29,14 @@ pub fn node_name(node: NodeId) -> String {
 impl Timeline {
     pub fn fault(&mut self, now: Time, event: &FaultEvent<'_>, text: &str) {
         let what = if event.injected { event.kind.to_string() } else { format!("{} healed", event.kind) };
-        self.push(now, "fault", event.id.to_string(), None, format!("{what}: {text}"));
+        let change = if event.injected {
+            let takes_down = matches!(event.kind, "crash" | "power-loss" | "stop" | "rolling-restart");
+            let nodes = event.nodes.iter().map(|node| node_name(*node)).collect();
+            Change::FaultBegan { kind: event.kind.to_string(), nodes, takes_down }
+        } else {
+            Change::FaultEnded
+        };
+        self.push(now, "fault", event.id.to_string(), None, format!("{what}: {text}"), change);
     }
 
     /// What a fault did, found out only when it was done.
@@ -50,28 +48,54 @@ impl Timeline {
         use Observation as O;
         match observation {
             O::TopicCreated { name, topic } => self.topics.push((*topic, name.clone())),
-            O::NodeStarted { .. } => self.push(now, "node", node_name(node), None, "started".into()),
-            O::NodeStopped => self.push(now, "node", node_name(node), None, "stopped in order".into()),
+            O::NodeStarted { .. } => {
+                self.push(now, "node", node_name(node), None, "started".into(), Change::Started);
+            }
+            O::NodeStopped => {
+                self.push(now, "node", node_name(node), None, "stopped in order".into(), Change::Stopped);
+            }
             O::LogRecovered { partition, found_bytes, kept_bytes, log_end_offset, clean } => {
                 let how = if *clean { "clean" } else { "after a crash" };
                 let text = format!(
                     "log recovered {how}: kept {kept_bytes} of {found_bytes} bytes, ends at {log_end_offset}"
                 );
-                self.partition(now, "node", node, *partition, text);
+                let change = Change::Recovered { log_end_offset: *log_end_offset };
+                self.partition(now, "node", node, *partition, text, change);
+            }
+            O::AppendedAsLeader { partition, leader_epoch, base_offset, last_offset, .. }
+            | O::AppendedAsFollower { partition, leader_epoch, base_offset, last_offset } => {
+                let text = format!("has {base_offset}..{last_offset} of epoch {leader_epoch}");
+                let change =
+                    Change::Appended { leader_epoch: *leader_epoch, first: *base_offset, last: *last_offset };
+                self.partition(now, "appended", node, *partition, text, change);
+            }
+            O::AckSent { partition, leader_epoch, base_offset, last_offset, acks, .. } => {
+                let text = format!("acknowledges {base_offset}..{last_offset} at acks={acks}");
+                let change =
+                    Change::Acked { leader_epoch: *leader_epoch, first: *base_offset, last: *last_offset };
+                self.partition(now, "acked", node, *partition, text, change);
             }
             O::BecameLeader { partition, leader_epoch, log_end_offset, high_watermark } => {
                 let text = format!(
                     "leads epoch {leader_epoch}: log ends at {log_end_offset}, high watermark {high_watermark}"
                 );
-                self.partition(now, "leader", node, *partition, text);
+                self.partition(now, "leader", node, *partition, text, Change::Told);
             }
             O::Truncated { partition, from_log_end_offset, to_log_end_offset, .. } => {
                 let text = format!("truncates {to_log_end_offset}..{}", from_log_end_offset - 1);
-                self.partition(now, "truncated", node, *partition, text);
+                let change = Change::Truncated { from: *from_log_end_offset, to: *to_log_end_offset };
+                self.partition(now, "truncated", node, *partition, text, change);
             }
             O::HighWatermarkAdvanced { partition, leader_epoch, to, .. } => {
                 let text = format!("high watermark {to} in epoch {leader_epoch}");
-                self.partition(now, "high-watermark", node, *partition, text);
+                self.partition(
+                    now,
+                    "high-watermark",
+                    node,
+                    *partition,
+                    text,
+                    Change::HighWatermark { to: *to },
+                );
             }
             O::PartitionDecided { state, election, .. } => {
                 let isr = names(&state.isr);
@@ -87,7 +111,12 @@ impl Timeline {
                     None => "ISR changed",
                 };
                 let text = format!("leader {leader} epoch {} ISR {{{isr}}}: {how}", state.leader_epoch);
-                self.partition(now, "isr", node, state.partition, text);
+                let change = Change::Decided {
+                    leader: state.leader.map(node_name),
+                    leader_epoch: state.leader_epoch,
+                    isr: state.isr.iter().map(|node| node_name(*node)).collect(),
+                };
+                self.partition(now, "isr", node, state.partition, text, change);
             }
             O::PartitionCommitted { state, .. } => {
                 let known =
@@ -101,19 +130,37 @@ impl Timeline {
             O::ProduceRefused { partition, code, appended } => {
                 let after = if *appended { " after the append" } else { "" };
                 let text = format!("refuses a produce{after}: {}", acked_wire::error_code::name(*code));
-                self.partition(now, "refused", node, *partition, text);
+                self.partition(now, "refused", node, *partition, text, Change::Told);
             }
             O::QuorumLeaderElected { epoch, .. } => {
-                self.push(now, "quorum", node_name(node), None, format!("leads the quorum, epoch {epoch}"));
+                let text = format!("leads the quorum, epoch {epoch}");
+                self.push(now, "quorum", node_name(node), None, text, Change::Told);
             }
             O::QuorumLeaderResigned { epoch } => {
-                self.push(now, "quorum", node_name(node), None, format!("resigns from quorum epoch {epoch}"));
+                let text = format!("resigns from quorum epoch {epoch}");
+                self.push(now, "quorum", node_name(node), None, text, Change::Told);
             }
-            O::BrokerFenced { broker } => self.push(now, "node", node_name(*broker), None, "fenced".into()),
-            O::BrokerUnfenced { broker } => {
-                self.push(now, "node", node_name(*broker), None, "unfenced".into())
-            }
+            O::BrokerFenced { broker } => self.fencing(now, *broker, true),
+            O::BrokerUnfenced { broker } => self.fencing(now, *broker, false),
             _ => {}
+        }
+    }
+
+    /// The partitions of a topic are decided before its name is replayed.
+    fn name_earlier(&mut self, id: &str, name: &str) {
+        for moment in &mut self.moments {
+            if let Some(index) = moment.partition.as_deref().and_then(|partition| partition.strip_prefix(id))
+            {
+                moment.partition = Some(format!("{name}{index}"));
+            }
+        }
+    }
+
+    /// Every controller says so when it replays the record; the first counts.
+    fn fencing(&mut self, now: Time, broker: NodeId, fenced: bool) {
+        if self.fenced.insert(broker, fenced) != Some(fenced) {
+            let text = if fenced { "fenced" } else { "unfenced" };
+            self.push(now, "node", node_name(broker), None, text.into(), Change::Told);
         }
     }
 
@@ -124,18 +171,32 @@ impl Timeline {
         node: NodeId,
         partition: acked_core::TopicPartition,
         text: String,
+        change: Change,
     ) {
         let name = self.topics.iter().find(|(id, _)| *id == partition.topic);
         let name = name.map_or_else(|| partition.topic.to_string(), |(_, name)| name.clone());
-        self.push(now, kind, node_name(node), Some(format!("{name}-{}", partition.index)), text);
+        self.push(now, kind, node_name(node), Some(format!("{name}-{}", partition.index)), text, change);
     }
 
-    fn push(&mut self, now: Time, kind: &'static str, who: String, partition: Option<String>, text: String) {
-        if self.moments.len() == MOMENTS_MAX {
+    fn push(
+        &mut self,
+        now: Time,
+        kind: &'static str,
+        who: String,
+        partition: Option<String>,
+        text: String,
+        change: Change,
+    ) {
+        if self.moments.len() >= MOMENTS_MAX {
             return;
         }
         let t_us = u64::try_from(now.as_micros()).expect("a run is shorter than 2^64 microseconds");
-        self.moments.push(Moment { t_us, kind, who, partition, text });
+        self.moments.push(Moment { t_us, kind, who, partition, text, change });
+        if self.moments.len() == MOMENTS_MAX - 1 {
+            let text = format!("more than {MOMENTS_MAX} moments: the rest is left out");
+            let (who, partition, change) = ("acked".into(), None, Change::Told);
+            self.moments.push(Moment { t_us, kind: "cut", who, partition, text, change });
+        }
     }
 }
 

@@ -1,0 +1,296 @@
+//! `acked gate`: what continuous integration asks. The detector must see the canary fail, seeds must give the same run
+//! twice, every mutation must be killed by its scenario, and every scenario must hold in every configuration. The
+//! museum's scenarios run without their mutation too, over the very seeds that killed it.
+
+use std::cell::RefCell;
+
+use acked_reports::render::{self, CellReport};
+use acked_reports::{CampaignSummary, SeedResult, Verdict};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::mutants::{self, Hunt};
+use super::options::{MutateOption, WorkOptions};
+use super::run::report;
+use crate::campaign::{
+    Cell, CellTally, Ending, Flow, Job, Pool, Seeds, Selection, Stop, everything, exit, seeds, select,
+};
+use crate::exit::{Exit, Failure};
+use crate::mutations::{CANARY, CANARY_SCENARIO};
+use crate::output::{self, Progress, Sink, Written};
+use crate::token::{BUILD, Changes};
+
+/// Seeds within which the canary must fail.
+const CANARY_SEEDS: u64 = 10;
+/// Seeds that run twice, in processes that share nothing.
+const TWICE_SEEDS: u64 = 20;
+/// Seeds of every scenario and configuration.
+const SEEDS_EACH: u64 = 10;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    #[default]
+    Human,
+    Json,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct GateArgs {
+    #[command(flatten)]
+    mutate: MutateOption,
+    /// How the result is written to standard output
+    #[arg(long, value_enum, default_value_t, env = "ACKED_FORMAT")]
+    format: Format,
+    #[command(flatten)]
+    work: WorkOptions,
+}
+
+/// What one stage came to.
+#[derive(Clone, Debug, Serialize)]
+struct Stage {
+    stage: &'static str,
+    ok: bool,
+    exit: u8,
+    text: String,
+    /// More to know, for people.
+    #[serde(skip)]
+    details: String,
+}
+
+impl Stage {
+    fn new(stage: &'static str, exit: Exit, text: String) -> Stage {
+        Stage { stage, ok: exit == Exit::Held, exit: exit.code(), text, details: String::new() }
+    }
+}
+
+struct Gate<'a> {
+    changes: Changes,
+    work: &'a WorkOptions,
+    stop: &'a Stop,
+}
+
+/// # Errors
+/// Scenarios that are missing, workers that do not start, an output that fails.
+pub fn run(arguments: &GateArgs) -> Result<Exit, Failure> {
+    let stop = Stop::default();
+    stop.listen()?;
+    let gate = Gate { changes: arguments.mutate.changes(), work: &arguments.work, stop: &stop };
+    let style = output::style(arguments.work.color);
+    let mut sink = Sink::stdout();
+    let mut stages: Vec<Stage> = Vec::new();
+    let mut worst = Exit::Held;
+    let mut finish = |stages: &mut Vec<Stage>, stage: Stage, exit: Exit| -> Result<bool, Failure> {
+        if arguments.format == Format::Human {
+            let word = if stage.ok { style.green("ok") } else { style.red("FAIL") };
+            sink.write(&format!("{:12} {word:4}  {}\n{}", stage.stage, stage.text, stage.details))?;
+        }
+        stages.push(stage);
+        // A broken detector, or runs that do not repeat, make everything after them worthless.
+        if worst == Exit::Held || exit == Exit::Broken {
+            worst = exit;
+        }
+        Ok(matches!(exit, Exit::CanaryPassed | Exit::Nondeterministic) || stop.signalled().is_some())
+    };
+
+    let mut over = false;
+    let (stage, exit) = gate.canary()?;
+    over |= finish(&mut stages, stage, exit)?;
+    if !over {
+        let (stage, exit) = gate.twice()?;
+        over |= finish(&mut stages, stage, exit)?;
+    }
+    let mut hunts = Vec::new();
+    if !over {
+        let (stage, exit, hunted) = gate.mutants()?;
+        hunts = hunted;
+        over |= finish(&mut stages, stage, exit)?;
+    }
+    if !over {
+        let (stage, exit) = gate.scenarios(&hunts, style)?;
+        finish(&mut stages, stage, exit)?;
+    }
+    drop(finish);
+    let exit = stop.signalled().unwrap_or(worst);
+    let word = exit.word();
+    match arguments.format {
+        Format::Human => {
+            let line = format!("gate: {}", word.to_uppercase());
+            let line = if exit == Exit::Held { style.green(&line) } else { style.red(&line) };
+            sink.write(&format!("{line}\n"))?;
+        }
+        Format::Json => {
+            let document = serde_json::json!({
+                "build": BUILD,
+                "mutate": gate.changes.mutate,
+                "verdict": word,
+                "exit": exit.code(),
+                "stages": stages,
+                "mutants": hunts,
+            });
+            let text = serde_json::to_string_pretty(&document).map_err(std::io::Error::from)?;
+            sink.write(&format!("{text}\n"))?;
+        }
+    }
+    if sink.write("")? == Written::ReaderGone && exit == Exit::Held {
+        return Ok(Exit::InputOutput);
+    }
+    Ok(exit)
+}
+
+impl Gate<'_> {
+    /// leader-crash under the plainest bug there is must fail.
+    fn canary(&self) -> Result<(Stage, Exit), Failure> {
+        let selection = Selection {
+            names: vec![CANARY_SCENARIO.to_string()],
+            configuration: Some("default".to_string()),
+            changes: self.changes.with_mutation(CANARY),
+        };
+        let cells = select(&selection)?.cells;
+        let mut failed: Option<SeedResult> = None;
+        let jobs = seeds::cell_by_cell(seeds::spans(Seeds::Count(CANARY_SEEDS), 1, 1));
+        self.pool(&cells, jobs, CANARY_SEEDS, |_, result, _| {
+            let black_box = |finding: &acked_reports::Finding| {
+                finding.contract == acked_reports::Contract::Broken
+                    && mutants::is_black_box(&finding.invariant)
+            };
+            if result.verdict == Verdict::Violation && result.findings.iter().any(black_box) {
+                failed = Some(result);
+                return Flow::Stop;
+            }
+            Flow::Continue
+        })?;
+        Ok(match failed {
+            Some(result) => {
+                let text =
+                    format!("{CANARY_SCENARIO} fails under {CANARY}, as it must: seed {}", result.seed);
+                (Stage::new("canary", Exit::Held, text), Exit::Held)
+            }
+            None => {
+                let text = format!("{CANARY_SCENARIO} passes {CANARY_SEEDS} seeds under {CANARY}");
+                (Stage::new("canary", Exit::CanaryPassed, text), Exit::CanaryPassed)
+            }
+        })
+    }
+
+    /// The same seeds in two sets of processes, in two orders.
+    fn twice(&self) -> Result<(Stage, Exit), Failure> {
+        let cells = select(&Selection { changes: self.changes.clone(), ..Selection::default() })?.cells;
+        let spans = seeds::spread(TWICE_SEEDS, 1, cells.len());
+        let jobs: Vec<Job> = seeds::cell_by_cell(spans).collect();
+        let mut first: Vec<(Job, SeedResult)> = Vec::new();
+        self.pool(&cells, jobs.clone().into_iter(), TWICE_SEEDS, |job, result, _| {
+            first.push((job, result));
+            Flow::Continue
+        })?;
+        let mut differing: Option<(SeedResult, SeedResult)> = None;
+        let mut compared = 0;
+        self.pool(&cells, jobs.into_iter().rev(), TWICE_SEEDS, |job, result, _| {
+            let known = first.iter().find(|(known, _)| *known == job).map(|(_, known)| known);
+            compared += usize::from(known.is_some());
+            match known {
+                Some(known) if *known != result && known.verdict != Verdict::Budget => {
+                    differing = Some((known.clone(), result));
+                    Flow::Stop
+                }
+                _ => Flow::Continue,
+            }
+        })?;
+        if let Some((one, other)) = differing {
+            let text = format!("one seed, two runs: hash {} and {}", one.hash, other.hash);
+            let mut stage = Stage::new("determinism", Exit::Nondeterministic, text);
+            stage.details = format!("repro   acked repro {}\n", one.token);
+            return Ok((stage, Exit::Nondeterministic));
+        }
+        let exit = if compared as u64 == TWICE_SEEDS { Exit::Held } else { Exit::Inconclusive };
+        Ok((Stage::new("determinism", exit, format!("{compared} seeds run twice, equal")), exit))
+    }
+
+    /// Every mutation must be killed.
+    fn mutants(&self) -> Result<(Stage, Exit, Vec<Hunt>), Failure> {
+        let mut hunts = Vec::new();
+        for (mutation, provocation) in mutants::provoked() {
+            if self.stop.signalled().is_none() {
+                hunts.push(mutants::hunt(mutation, provocation, &self.changes, self.work, self.stop)?);
+            }
+        }
+        let killed = hunts.iter().filter(|hunt| hunt.killed.is_some()).count();
+        let exit = if killed == hunts.len() { Exit::Held } else { Exit::Broken };
+        let text = format!("{killed} of {} mutations killed", hunts.len());
+        let mut stage = Stage::new("mutants", exit, text);
+        stage.details = hunts
+            .iter()
+            .map(|hunt| match &hunt.killed {
+                Some(kill) => {
+                    let seeds = render::words::count(kill.seeds, "seed");
+                    format!("    {:34} {} in {seeds}\n", hunt.mutation, kill.sighting.invariant)
+                }
+                None => mutants::human(hunt),
+            })
+            .collect();
+        Ok((stage, exit, hunts))
+    }
+
+    /// Every scenario in every configuration; a museum's scenario over every seed that its mutation needed.
+    fn scenarios(&self, hunts: &[Hunt], style: render::Style) -> Result<(Stage, Exit), Failure> {
+        let cells = everything(&self.changes)?;
+        let spans: Vec<seeds::Span> = cells
+            .iter()
+            .map(|cell| {
+                let hunted = hunts.iter().filter(|hunt| hunt.scenario == cell.name());
+                let needed = hunted.filter_map(|hunt| hunt.killed.as_ref()).map(|kill| kill.seeds).max();
+                Some((1, needed.unwrap_or(0).max(SEEDS_EACH)))
+            })
+            .collect();
+        let total = seeds::count(&spans);
+        let mut reports: Vec<CellReport> = cells.iter().map(report).collect();
+        let mut tallies: Vec<CellTally> =
+            cells.iter().map(|cell| CellTally::new(cell.expectation())).collect();
+        let mut summary = CampaignSummary::default();
+        self.pool(&cells, seeds::cell_by_cell(spans), total, |job, result, died| {
+            tallies[job.cell].add(&result, died);
+            reports[job.cell].add(&result);
+            summary.add(&result);
+            Flow::Continue
+        })?;
+        let mut details = String::new();
+        for (report, tally) in reports.iter_mut().zip(&tallies) {
+            report.unmet = tally.unmet().map(str::to_string);
+            let green = report.unmet.is_none() && report.failures.is_empty() && report.undecided.is_empty();
+            if !green || !report.losses.is_empty() {
+                details.push_str(&render::campaign::cell(report, style));
+            }
+        }
+        let exit = exit(&tallies, Ending { signalled: self.stop.signalled(), ..Ending::default() });
+        let text = format!(
+            "{} cells, {} seeds: {} pass, {} violation, {} undecided",
+            cells.len(),
+            summary.seeds_run,
+            summary.pass,
+            summary.violation + summary.nondeterministic,
+            summary.unknown + summary.vacuous + summary.budget
+        );
+        let mut stage = Stage::new("scenarios", exit, text);
+        stage.details = details;
+        Ok((stage, exit))
+    }
+
+    fn pool(
+        &self,
+        cells: &[Cell],
+        jobs: impl Iterator<Item = Job> + Send,
+        total: u64,
+        mut take: impl FnMut(Job, SeedResult, bool) -> Flow,
+    ) -> Result<(), Failure> {
+        let stop = self.stop.afresh();
+        let (workers, seed_timeout) = (self.work.workers(), self.work.seed_timeout);
+        let pool = Pool { cells, workers, seed_timeout, budget: None, stop: &stop };
+        let progress = RefCell::new(Progress::new(self.work.progress(), Some(total)));
+        pool.run(
+            jobs,
+            |result| progress.borrow_mut().arrived(result),
+            |delivered| Ok(take(delivered.job, delivered.result, delivered.died)),
+        )?;
+        progress.borrow().end(true);
+        Ok(())
+    }
+}
