@@ -41,7 +41,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 #[test]
 fn what_was_acknowledged_survives_a_killed_broker_on_real_files_and_sockets() {
     let directory = TemporaryDirectory::new("survives");
-    let mut cluster = Cluster::start(&directory.0);
+    let mut cluster = Cluster::start(&directory.0, &CONTROLLERS, &BROKERS);
     let clients = Clients::new(&cluster);
     clients.until("three brokers serve", || async {
         let described = clients.admin.describe(Some(&[])).await;
@@ -81,6 +81,49 @@ fn what_was_acknowledged_survives_a_killed_broker_on_real_files_and_sockets() {
         check_quorum_state(&cluster.root(controller));
     }
     check_replicas_are_equal(&cluster, &acked);
+    directory.remove();
+}
+
+#[test]
+fn replica_that_was_damaged_after_a_clean_stop_is_kept_but_not_served() {
+    let directory = TemporaryDirectory::new("damaged");
+    let broker = BROKERS[0];
+    let mut cluster = Cluster::start(&directory.0, &CONTROLLERS[..1], &[broker]);
+    let clients = Clients::new(&cluster);
+    clients.until("the broker serves", || async {
+        clients.admin.describe(Some(&[])).await.is_ok_and(|cluster| cluster.brokers.len() == 1)
+    });
+    let topic = NewTopic { replication_factor: Some(1), settings: Vec::new(), ..topic() };
+    clients.within("the topic is created", clients.admin.create_topic(topic)).expect("one broker is enough");
+    let (producer, _) = clients.producer();
+    let sent = clients.send(&producer, 0..20);
+    assert_eq!(sent.len(), 20);
+    clients.within("the producer closes", producer.close());
+    cluster.stop_one(broker, &clients);
+
+    let data = cluster.root(broker).join("data");
+    let recovery_points = entries(&data.join("recovery-point-offset-checkpoint"));
+    assert_eq!(recovery_points, [format!("{TOPIC} 0 10"), format!("{TOPIC} 1 10")]);
+    let log = data.join(format!("{TOPIC}-0/00000000000000000000.log"));
+    let mut damaged = fs::read(&log).expect("a log");
+    *damaged.last_mut().expect("ten records") ^= 1;
+    fs::write(&log, &damaged).expect("a writable file");
+
+    cluster.start_again(broker);
+    let clients = Clients::new(&cluster);
+    clients.until("the sound partition is served", || async { clients.end(1).await == Ok(10) });
+    // A storage error, asked again for as long as the client cares to.
+    clients.within("the damaged partition is refused", async {
+        assert!(clients.end(0).await.is_err());
+    });
+    cluster.stop(&clients);
+    assert_eq!(fs::read(&log).expect("a log"), damaged, "what is left of it is kept");
+    assert_eq!(
+        entries(&data.join("recovery-point-offset-checkpoint")),
+        recovery_points,
+        "so is what it held"
+    );
+    assert!(!data.join(".kafka_cleanshutdown").exists(), "the next start must look again");
     directory.remove();
 }
 
@@ -140,7 +183,8 @@ impl Clients {
     fn new(cluster: &Cluster) -> Clients {
         let runtime = runtime();
         let env = TokioEnv::new("unused", None).expect("entropy");
-        let bootstrap: Vec<_> = BROKERS.iter().map(|broker| address(cluster.ports[broker])).collect();
+        let brokers = cluster.ports.iter().filter(|(node, _)| BROKERS.contains(node));
+        let bootstrap: Vec<_> = brokers.map(|(_, port)| address(*port)).collect();
         let admin = {
             let _entered = runtime.enter();
             Admin::new(&env, "admin", AdminSettings::default(), bootstrap.clone())
@@ -205,6 +249,14 @@ impl Clients {
         let described = self.within("the topic is described", self.admin.describe(Some(&[TOPIC])));
         let described = described.expect("the topic is there");
         described.topics[0].partitions[partition].leader.expect("records were just acknowledged")
+    }
+
+    /// The high watermark of a partition, or why nobody tells it within two seconds.
+    async fn end(&self, partition: i32) -> Result<i64, acked_client::ConsumerError> {
+        let settings = ConsumerSettings::default();
+        let consumer = Consumer::new(&self.env, "consumer", settings, self.bootstrap.clone());
+        let ends = consumer.end_offsets(&[(TOPIC, partition)], Duration::from_secs(2)).await;
+        ends.map(|ends| ends[0])
     }
 
     async fn are_in_sync(&self) -> bool {
@@ -350,7 +402,7 @@ struct Cluster {
 
 impl Cluster {
     /// Binds a port for every node, then starts them all: nobody else can take a port in between.
-    fn start(directory: &Path) -> Cluster {
+    fn start(directory: &Path, controllers: &[NodeId], brokers: &[NodeId]) -> Cluster {
         let mut cluster = Cluster {
             directory: directory.to_path_buf(),
             voters: BTreeMap::new(),
@@ -358,16 +410,17 @@ impl Cluster {
             running: BTreeMap::new(),
             killed: None,
         };
-        let processes: Vec<(NodeId, Process)> = CONTROLLERS
-            .into_iter()
-            .chain(BROKERS)
+        let processes: Vec<(NodeId, Process)> = controllers
+            .iter()
+            .chain(brokers)
+            .copied()
             .map(|node| {
                 fs::create_dir_all(cluster.root(node)).expect("a fresh directory");
                 (node, Process::new(cluster.root(node)))
             })
             .collect();
         cluster.ports = processes.iter().map(|(node, process)| (*node, process.port)).collect();
-        cluster.voters = CONTROLLERS.map(|node| (node, address(cluster.ports[&node]))).into();
+        cluster.voters = controllers.iter().map(|node| (*node, address(cluster.ports[node]))).collect();
         for (node, process) in processes {
             cluster.run(node, process);
         }
@@ -411,23 +464,35 @@ impl Cluster {
         self.killed = Some(node);
     }
 
-    /// Starts the killed broker on its files, on another port.
     fn restart_killed(&mut self) {
         let node = self.killed.take().expect("one was killed");
-        self.run(node, Process::new(self.root(node)));
+        self.start_again(node);
+    }
+
+    /// Starts a broker on the files that it left, on another port.
+    fn start_again(&mut self, node: NodeId) {
+        let process = Process::new(self.root(node));
+        self.ports.insert(node, process.port);
+        self.run(node, process);
     }
 
     /// Stops brokers, then controllers, one after the other.
     fn stop(&mut self, clients: &Clients) {
-        for node in BROKERS.into_iter().chain(CONTROLLERS) {
-            let Running { runtime, handle, ended } = self.running.remove(&node).expect("it runs");
-            handle.stop();
-            // Asking twice changes nothing.
-            handle.stop();
-            let ended = clients.within(&format!("node {node} stops"), ended).expect("its task ends in order");
-            ended.unwrap_or_else(|error| panic!("node {node} failed to {error}"));
-            runtime.shutdown_timeout(WAIT_MAX);
+        let nodes: Vec<NodeId> = self.running.keys().copied().collect();
+        assert!(BROKERS.iter().all(|broker| *broker < CONTROLLERS[0]), "brokers come first");
+        for node in nodes {
+            self.stop_one(node, clients);
         }
+    }
+
+    fn stop_one(&mut self, node: NodeId, clients: &Clients) {
+        let Running { runtime, handle, ended } = self.running.remove(&node).expect("it runs");
+        handle.stop();
+        // Asking twice changes nothing.
+        handle.stop();
+        let ended = clients.within(&format!("node {node} stops"), ended).expect("its task ends in order");
+        ended.unwrap_or_else(|error| panic!("node {node} failed to {error}"));
+        runtime.shutdown_timeout(WAIT_MAX);
     }
 }
 

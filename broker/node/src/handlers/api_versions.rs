@@ -197,4 +197,16 @@ mod tests {
         assert_eq!(response.finalized_features_epoch, 12);
         assert_eq!(response.finalized_features[0].max_version_level, 30);
     }
+
+    #[test]
+    fn readme_says_who_serves_what() {
+        let readme = include_str!("../../README.md");
+        for (key, _) in acked_wire::DECLARED {
+            let row = format!("| {} | ", key.name());
+            let row = readme.lines().find_map(|line| line.strip_prefix(row.as_str())).unwrap_or_default();
+            let served: Vec<bool> =
+                row.trim_end_matches(" |").split(" | ").map(|by| by != "\u{2013}").collect();
+            assert_eq!(served, [serves(Role::Broker, *key), serves(Role::Controller, *key)], "{key:?}");
+        }
+    }
 }
