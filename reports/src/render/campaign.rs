@@ -72,10 +72,9 @@ fn losses(text: &mut String, report: &CellReport, style: Style) {
     );
     for loss in losses.iter().take(LOSSES_SHOWN) {
         let (records, seeds) = (count(loss.records, "record"), count(loss.seeds, "seed"));
-        write_line(
-            text,
-            &format!("           {}: {records} in {seeds}; {}", loss.contract.word(), loss.rule),
-        );
+        let fault = loss.fault.as_ref().map(|fault| format!(" (first: {fault})")).unwrap_or_default();
+        let contract = loss.contract.word();
+        write_line(text, &format!("           {contract}: {records} in {seeds}; {}{fault}", loss.rule));
     }
     if losses.len() > LOSSES_SHOWN {
         write_line(text, &format!("           and for {} more reasons", losses.len() - LOSSES_SHOWN));

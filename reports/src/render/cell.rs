@@ -16,8 +16,10 @@ const REASONS_KEPT: usize = 5;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Loss {
     pub contract: Contract,
-    /// The rule of the loss oracle and the fault, or that nothing permits it.
+    /// The rule of the loss oracle, or that nothing permits it.
     pub rule: String,
+    /// The fault that made it, in the first seed that lost by it.
+    pub fault: Option<String>,
     pub records: u64,
     pub seeds: u64,
 }
@@ -71,17 +73,23 @@ impl CellReport {
         self.summary.add(result);
         self.first_seed = Some(self.first_seed.map_or(result.seed, |first| first.min(result.seed)));
         self.last_seed = Some(self.last_seed.map_or(result.seed, |last| last.max(result.seed)));
-        let mut by_rule: BTreeMap<(Contract, &str), u64> = BTreeMap::new();
+        let mut by_rule: BTreeMap<(Contract, &str), (u64, Option<&str>)> = BTreeMap::new();
         for range in &result.lost {
-            *by_rule.entry((range.contract, &range.rule)).or_default() += range.count;
+            // The fault stands in brackets behind the rule.
+            let (rule, fault) = match range.rule.split_once(" (") {
+                Some((rule, fault)) => (rule, fault.strip_suffix(')')),
+                None => (range.rule.as_str(), None),
+            };
+            by_rule.entry((range.contract, rule)).or_insert((0, fault)).0 += range.count;
         }
-        for ((contract, rule), records) in by_rule {
+        for ((contract, rule), (records, fault)) in by_rule {
             let known = self.losses.iter_mut().find(|loss| loss.contract == contract && loss.rule == rule);
             if let Some(loss) = known {
                 loss.records += records;
                 loss.seeds += 1;
             } else {
-                self.losses.push(Loss { contract, rule: rule.to_string(), records, seeds: 1 });
+                let (rule, fault) = (rule.to_string(), fault.map(str::to_string));
+                self.losses.push(Loss { contract, rule, fault, records, seeds: 1 });
             }
         }
         if result.lost_total > 0 {

@@ -41,13 +41,18 @@ impl Timeline {
 
     /// What a fault did, found out only when it was done.
     pub fn note(&mut self, now: Time, fault: &str, text: &str) {
-        self.push(now, "fault", fault.to_string(), None, text.to_string());
+        self.push(now, "fault", fault.to_string(), None, text.to_string(), Change::Told);
     }
 
     pub fn observe(&mut self, now: Time, node: NodeId, observation: &Observation) {
         use Observation as O;
         match observation {
-            O::TopicCreated { name, topic } => self.topics.push((*topic, name.clone())),
+            O::TopicCreated { name, topic } => {
+                if self.topics.iter().all(|(known, _)| known != topic) {
+                    self.topics.push((*topic, name.clone()));
+                    self.name_earlier(&topic.to_string(), name);
+                }
+            }
             O::NodeStarted { .. } => {
                 self.push(now, "node", node_name(node), None, "started".into(), Change::Started);
             }
