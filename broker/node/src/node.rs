@@ -145,11 +145,25 @@ pub trait Serve {
     fn deadline(&mut self, now: Time) -> Option<Ended>;
 }
 
+/// Events that are taken before the clock is looked at: a mailbox that is never empty must not keep a heartbeat back.
+const EVENTS_IN_A_ROW_MAX: u32 = 32;
+
 async fn serve<E: Env>(env: &E, mut mailbox: mpsc::UnboundedReceiver<Event>, node: &mut impl Serve) -> Ended {
     let mut timer = env.timer();
     let mut armed = None;
+    let mut in_a_row = 0;
     loop {
         let deadline = node.next_deadline();
+        if in_a_row >= EVENTS_IN_A_ROW_MAX {
+            in_a_row = 0;
+            let now = env.now();
+            if deadline.is_some_and(|deadline| deadline <= now)
+                && let Some(ended) = node.deadline(now)
+            {
+                return ended;
+            }
+            continue;
+        }
         if deadline != armed {
             timer.set(deadline);
             armed = deadline;
@@ -162,9 +176,12 @@ async fn serve<E: Env>(env: &E, mut mailbox: mpsc::UnboundedReceiver<Event>, nod
         })
         .await;
         let ended = match event {
-            Some(event) => node.event(event),
+            Some(event) => {
+                in_a_row += 1;
+                node.event(event)
+            }
             None => {
-                armed = None;
+                (armed, in_a_row) = (None, 0);
                 node.deadline(env.now())
             }
         };
@@ -252,5 +269,50 @@ fn broker_parts<E: Env>(env: &E, config: &NodeConfig, rules: Rules, booted: Boot
         logs,
         high_watermarks: booted.high_watermarks,
         recovery_points: booted.recovery_points,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use acked_env::TokioEnv;
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    /// Always late, and ended by its deadline.
+    #[derive(Default)]
+    struct Late {
+        events: u32,
+    }
+
+    impl Serve for Late {
+        fn next_deadline(&self) -> Option<Time> {
+            Some(Time::ZERO)
+        }
+
+        fn event(&mut self, _event: Event) -> Option<Ended> {
+            self.events += 1;
+            None
+        }
+
+        fn deadline(&mut self, _now: Time) -> Option<Ended> {
+            Some(Ended::Stopped)
+        }
+    }
+
+    #[test]
+    fn full_mailbox_does_not_keep_a_deadline_back() {
+        let (events, mailbox) = mpsc::unbounded_channel();
+        for _ in 0..10 * EVENTS_IN_A_ROW_MAX {
+            events.send(Event::Shutdown).unwrap_or_else(|_| unreachable!("the mailbox is there"));
+        }
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let mut node = Late::default();
+        let ended = runtime.block_on(async {
+            let env = TokioEnv::new("unused", Some(0)).expect("a seed needs no entropy");
+            serve(&env, mailbox, &mut node).await
+        });
+        assert_eq!(ended, Ended::Stopped);
+        assert!(node.events <= EVENTS_IN_A_ROW_MAX, "{} events came first", node.events);
     }
 }

@@ -70,9 +70,8 @@ impl<E: Env, O: Observer> Shell<E, O> {
         let token = self.next_token;
         let key = body.key();
         let version = newest(key);
-        let correlation = i32::try_from(token & 0x7fff_ffff).expect("masked to 31 bits");
         let frame = body
-            .frame(version, correlation, Some(&Str::from_static(CLIENT_ID)))
+            .frame(version, correlation(token), Some(&Str::from_static(CLIENT_ID)))
             .expect("this node's own requests fit their newest version");
         self.sent.insert(token, (key, version));
         self.send_frame(LinkKey { peer, purpose }, address, token, frame);
@@ -120,9 +119,11 @@ impl<E: Env, O: Observer> Shell<E, O> {
         let (key, version) =
             self.sent.remove(&token).expect("every answer belongs to a request that was sent");
         let mut frame = result?;
-        acked_wire::decode_response_header(key, version, &mut frame)
-            .and_then(|_| acked_wire::decode_response_body(key, version, &mut frame))
-            .map_err(|_| PeerError::Malformed)
+        let answered = acked_wire::decode_response_header(key, version, &mut frame);
+        if answered != Ok(correlation(token)) {
+            return Err(PeerError::Malformed);
+        }
+        acked_wire::decode_response_body(key, version, &mut frame).map_err(|_| PeerError::Malformed)
     }
 
     pub fn answer_api_versions(
@@ -147,6 +148,11 @@ impl<E: Env, O: Observer> Shell<E, O> {
     pub fn now(&self) -> acked_core::Time {
         self.env.now()
     }
+}
+
+/// The correlation id of the request that was sent under `token`.
+fn correlation(token: u64) -> i32 {
+    i32::try_from(token & 0x7fff_ffff).expect("masked to 31 bits")
 }
 
 /// The newest version of an API that this build has.
