@@ -52,11 +52,16 @@ pub(super) fn heartbeat(
         ControlState::ControlledShutdown => begin_shutdown(draft, broker),
     }
     let end = draft.next_offset();
-    let session = sessions.touch(id, broker.epoch, now, request.current_metadata_offset);
-    session.shutdown_offset = match next {
-        ControlState::ControlledShutdown => session.shutdown_offset.or(Some(end - 1)),
-        _ => None,
-    };
+    if next == ControlState::ShutdownNow {
+        // The broker is about to go: its next incarnation need not wait until the session would have expired.
+        sessions.close(id);
+    } else {
+        let session = sessions.touch(id, broker.epoch, now, request.current_metadata_offset);
+        session.shutdown_offset = match next {
+            ControlState::ControlledShutdown => session.shutdown_offset.or(Some(end - 1)),
+            _ => None,
+        };
+    }
     BrokerHeartbeatResponse {
         is_caught_up: caught_up,
         is_fenced: matches!(next, ControlState::Fenced | ControlState::ShutdownNow),

@@ -1,7 +1,8 @@
 //! A broker introduces an incarnation of itself.
 //!
 //! 1. Another incarnation has a live session: DUPLICATE_BROKER_REGISTRATION; a killed broker that returns gets it
-//!    until its old session expires. 2. A new incarnation leaves every ISR first (the sole member of an ISR stays,
+//!    until its old session expires. One that stopped in order is let in at once: its session ended with the
+//!    permission to stop (measured: 4.3.1 registers a broker that was stopped and started within its session time). 2. A new incarnation leaves every ISR first (the sole member of an ISR stays,
 //!    ELR is off), starts fenced, and its registration record comes last; its epoch is the offset of the first record
 //!    of the batch. 3. The same incarnation again keeps epoch, fencing and shutdown state.
 //!

@@ -53,6 +53,14 @@ fn another_incarnation_is_refused_while_the_session_lives() {
 }
 
 #[test]
+fn another_incarnation_is_let_in_at_once_after_an_orderly_stop() {
+    let mut cluster = Cluster::with(false, 2, &[]);
+    assert!(cluster.heartbeat(1, cluster.next_offset - 1, false, true).should_shut_down);
+    assert_eq!(cluster.register(1).error_code, error_code::NONE);
+    assert!(cluster.broker(1).expect("registered").fenced, "a new incarnation begins anew");
+}
+
+#[test]
 fn new_incarnation_leaves_every_isr_first_and_its_epoch_is_the_first_offset() {
     let mut cluster = Cluster::with(false, 3, &[("t", &[1, 2, 3]), ("u", &[2, 1])]);
     // The session is over, yet no tick has fenced the broker.
