@@ -76,10 +76,11 @@ pub struct TimeRange {
 pub struct FaultPlan {
     pub id: String,
     pub kind: String,
-    /// After the safety phase began, or after `when` came to hold.
+    /// After the safety phase began.
     pub at: TimeRange,
-    /// A state of the cluster to wait for first: a fault tied to it does not hang on luck.
-    pub when: Option<Trigger>,
+    /// A state of the cluster that it waits for then, and how long after that it fires: a fault tied to a state does
+    /// not hang on luck.
+    pub when: Option<(Trigger, TimeRange)>,
     /// How long it lasts, where it lasts.
     pub lasts: TimeRange,
     /// Node names and roles (`b1`, `c2`, `p1`, `leader(orders-0)`, `follower(orders-0)`, `controller`, `brokers`, …).
@@ -93,7 +94,7 @@ pub struct FaultPlan {
 /// A state of the cluster, as the committed metadata say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// The leader of the partition changed so often since the safety phase began (to nobody included).
+    /// The leader of the partition changed so often since the wait began (to nobody included).
     LeaderChanged { topic: String, index: i32, times: u64 },
     /// The partition has exactly so many in-sync replicas.
     IsrSize { topic: String, index: i32, size: usize },

@@ -162,7 +162,7 @@ fn loss_by_an_unclean_election_is_licensed_and_named() {
 fn fault_whose_state_never_comes_makes_the_seed_vacuous() {
     let mut plan = plan(100, 6);
     let mut never = fault("never", "crash", &["leader(orders-0)"], 0, 1);
-    never.when = Some(Trigger::IsrSize { topic: "orders".into(), index: 0, size: 7 });
+    never.when = Some((Trigger::IsrSize { topic: "orders".into(), index: 0, size: 7 }, at(0)));
     plan.faults.push(never);
     let result = run(&plan, 4);
     assert_eq!(result.verdict, Verdict::Vacuous);

@@ -114,7 +114,7 @@ pub struct Consumer {
 pub struct Fault {
     pub id: String,
     pub kind: String,
-    /// After the safety phase began; with `when`, after that came to hold.
+    /// After the safety phase began; `when` is waited for after it.
     pub at: Option<String>,
     pub when: Option<When>,
     #[serde(rename = "for")]
@@ -126,7 +126,8 @@ pub struct Fault {
     pub arguments: Settings,
 }
 
-/// A state that a fault waits for: `{ leader-changed = "orders-0", times = 1 }` or `{ isr = "orders-0", size = 1 }`.
+/// A state that a fault waits for, `{ leader-changed = "orders-0", times = 1 }` or `{ isr = "orders-0", size = 1 }`,
+/// and with `plus` how long after it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct When {
@@ -134,6 +135,7 @@ pub struct When {
     pub times: Option<u64>,
     pub isr: Option<String>,
     pub size: Option<usize>,
+    pub plus: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -22,6 +22,9 @@ const VALUE_BYTES_MAX: usize = 1_000_000;
 const PARTITIONS_MAX: i32 = 256;
 const ACKED_MIN: u64 = 200;
 
+/// At once.
+const ZERO: TimeRange = TimeRange { from: Duration::ZERO, to: Duration::ZERO };
+
 /// What the command line says over the scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
@@ -180,17 +183,16 @@ fn plan(
 }
 
 fn fault(fault: &Fault) -> Result<FaultPlan, String> {
-    let zero = TimeRange { from: Duration::ZERO, to: Duration::ZERO };
     let plan = FaultPlan {
         id: fault.id.clone(),
         kind: fault.kind.clone(),
         at: match (&fault.at, &fault.when) {
             (Some(at), _) => units::time_range(at)?,
-            (None, Some(_)) => zero,
+            (None, Some(_)) => ZERO,
             (None, None) => return Err(format!("fault '{}' needs at or when", fault.id)),
         },
         when: fault.when.as_ref().map(trigger).transpose()?,
-        lasts: fault.lasts.as_deref().map_or(Ok(zero), units::time_range)?,
+        lasts: fault.lasts.as_deref().map_or(Ok(ZERO), units::time_range)?,
         nodes: fault.nodes.clone(),
         sides: fault.sides.clone().map(|[one, other]| (one, other)),
         arguments: texts(&fault.arguments),
@@ -199,25 +201,26 @@ fn fault(fault: &Fault) -> Result<FaultPlan, String> {
     Ok(plan)
 }
 
-fn trigger(when: &When) -> Result<Trigger, String> {
+fn trigger(when: &When) -> Result<(Trigger, TimeRange), String> {
     let partition = |text: &str| {
         nemesis::targets::topic_partition(text)
             .ok_or_else(|| format!("when: '{text}' is no partition such as orders-0"))
     };
-    match (&when.leader_changed, when.times, &when.isr, when.size) {
+    let trigger = match (&when.leader_changed, when.times, &when.isr, when.size) {
         (Some(text), times, None, None) => {
             let (topic, index) = partition(text)?;
-            Ok(Trigger::LeaderChanged { topic, index, times: times.unwrap_or(1) })
+            Trigger::LeaderChanged { topic, index, times: times.unwrap_or(1) }
         }
         (None, None, Some(text), Some(size)) => {
             let (topic, index) = partition(text)?;
-            Ok(Trigger::IsrSize { topic, index, size })
+            Trigger::IsrSize { topic, index, size }
         }
         _ => {
-            Err("when is { leader-changed = \"orders-0\", times = 1 } or { isr = \"orders-0\", size = 1 }"
-                .into())
+            let known = "{ leader-changed = \"orders-0\", times = 1 } or { isr = \"orders-0\", size = 1 }";
+            return Err(format!("when is {known}, and plus = \"1s\" if it is not to fire at once"));
         }
-    }
+    };
+    Ok((trigger, when.plus.as_deref().map_or(Ok(ZERO), units::time_range)?))
 }
 
 /// Settings by scope, as the command line and configurations write them: `topic.min.insync.replicas`.

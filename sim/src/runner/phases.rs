@@ -330,16 +330,18 @@ async fn safety(cluster: &Arc<Cluster>, plan: &Plan) -> Vec<(FaultPlan, u64)> {
         let mut random = world.rng(&format!("fault {}", fault.id));
         let at = draw(&mut random, fault.at);
         let lasts = draw(&mut random, fault.lasts);
+        let plus = fault.when.as_ref().map_or(Duration::ZERO, |(_, plus)| draw(&mut random, *plus));
         let occasion = Occasion { cluster: cluster.clone(), plan: fault.clone(), lasts, random };
         let (cluster, results) = (cluster.clone(), results.clone());
         world.spawn("fault", async move {
             let plan = occasion.plan.clone();
+            cluster.sleep(at).await;
             let came = match &plan.when {
                 // A state that never comes to hold is a fault that never fires: the seed is vacuous, not stuck.
-                Some(trigger) => cluster.until(waits_max, cluster.trigger(trigger)).await,
+                Some((trigger, _)) => cluster.until(waits_max, cluster.trigger(trigger)).await,
                 None => true,
             };
-            cluster.sleep(at).await;
+            cluster.sleep(plus).await;
             let effect = if came { nemesis::fire(occasion).await } else { 0 };
             let _ = results.send((plan, effect));
         });
