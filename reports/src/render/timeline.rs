@@ -110,10 +110,10 @@ pub fn draw(result: &SeedResult, moments: &[Moment], partition: Option<&str>, ca
     line(&labelled("", &axis(scale)));
     if let Some(range) = lost {
         line("");
-        line(&format!(
-            "The life of offset {} of {partition}, which was acknowledged and is gone:",
-            range.from
-        ));
+        let head = format!("The life of offset {} of {partition}, acknowledged and gone:", range.from);
+        for row in wrapped("", &head, width) {
+            line(&row);
+        }
         for step in &life {
             for row in wrapped(&format!("{:>9}  {} ", seconds(step.t_us), step.sign), &step.text, width) {
                 line(&row);
@@ -162,30 +162,38 @@ impl Scale {
     }
 }
 
+/// Writes a text over a strip, as far as the strip goes.
+fn put(strip: &mut [char], at: usize, text: &str) {
+    for (cell, letter) in strip[at..].iter_mut().zip(text.chars()) {
+        *cell = letter;
+    }
+}
+
 fn labelled(label: &str, strip: &str) -> String {
     let label: String = label.chars().take(LABEL - 1).collect();
     format!("{label:width$}{strip}", width = LABEL)
 }
 
+/// One fault and when it was on, from and to.
+struct FaultSpans<'a> {
+    id: &'a str,
+    kind: &'a str,
+    spans: Vec<(u64, u64)>,
+}
+
 fn fault_strips(moments: &[Moment], scale: Scale, signs: &Signs) -> Vec<(String, String)> {
-    // Of each fault: its kind, and the spans in which it was on.
-    let mut faults: Vec<(&str, &str, Vec<(u64, u64)>)> = Vec::new();
+    let mut faults: Vec<FaultSpans<'_>> = Vec::new();
     for moment in moments {
-        match &moment.change {
-            Change::FaultBegan { kind, .. } => {
-                let span = (moment.t_us, moment.t_us);
-                match faults.iter_mut().find(|(id, _, _)| *id == moment.who) {
-                    // Several cuts or victims of one fault are one span until it heals.
-                    Some((_, _, spans)) => spans.push(span),
-                    None => faults.push((&moment.who, kind, vec![span])),
-                }
+        let known = faults.iter_mut().find(|fault| fault.id == moment.who);
+        match (&moment.change, known) {
+            // Several cuts or victims of one fault are one span until it heals.
+            (Change::FaultBegan { .. }, Some(fault)) => fault.spans.push((moment.t_us, moment.t_us)),
+            (Change::FaultBegan { kind, .. }, None) => {
+                faults.push(FaultSpans { id: &moment.who, kind, spans: vec![(moment.t_us, moment.t_us)] });
             }
-            Change::FaultEnded => {
-                let on = faults.iter_mut().find(|(id, _, _)| *id == moment.who);
-                if let Some((_, _, spans)) = on {
-                    for span in spans.iter_mut().filter(|span| span.0 == span.1) {
-                        span.1 = moment.t_us;
-                    }
+            (Change::FaultEnded, Some(fault)) => {
+                for span in fault.spans.iter_mut().filter(|span| span.0 == span.1) {
+                    span.1 = moment.t_us;
                 }
             }
             _ => {}
@@ -194,7 +202,7 @@ fn fault_strips(moments: &[Moment], scale: Scale, signs: &Signs) -> Vec<(String,
     faults.truncate(FAULTS_DRAWN_MAX);
     faults
         .into_iter()
-        .map(|(id, kind, spans)| {
+        .map(|FaultSpans { id, kind, spans }| {
             let mut strip = vec![' '; scale.columns];
             for (from, to) in spans {
                 let (from, to) = (scale.column(from), scale.column(to));
@@ -203,13 +211,8 @@ fn fault_strips(moments: &[Moment], scale: Scale, signs: &Signs) -> Vec<(String,
                 if to > from {
                     strip[to] = signs.bar[2];
                 }
-                let room = to.saturating_sub(from + 1);
-                for (cell, letter) in strip[from + 1..]
-                    .iter_mut()
-                    .zip(kind.chars())
-                    .take(if room >= kind.len() { room } else { 0 })
-                {
-                    *cell = letter;
+                if to.saturating_sub(from + 1) >= kind.len() {
+                    put(&mut strip, from + 1, kind);
                 }
             }
             (id.to_string(), strip.into_iter().collect())
@@ -308,9 +311,7 @@ fn isr_strip(moments: &[Moment], partition: &str, scale: Scale) -> String {
         let end = starts.get(index + 1).copied().unwrap_or(scale.columns);
         strip[*start] = '|';
         if end - start > text.len() {
-            for (cell, letter) in strip[start + 1..].iter_mut().zip(text.chars()) {
-                *cell = letter;
-            }
+            put(&mut strip, start + 1, text);
         }
     }
     strip.into_iter().collect()
@@ -371,7 +372,8 @@ fn life_of(moments: &[Moment], partition: &str, offset: i64) -> Vec<Step> {
             Change::Appended { leader_epoch, first, last }
                 if *leader_epoch == epoch && *first <= offset && offset <= *last =>
             {
-                if holders.insert(who) {
+                let first = holders.insert(who);
+                if first {
                     step('>', format!("{who} appends it in epoch {epoch}"));
                 }
             }
@@ -387,12 +389,14 @@ fn life_of(moments: &[Moment], partition: &str, offset: i64) -> Vec<Step> {
                 step('c', format!("{who} counts it as committed"));
             }
             Change::Truncated { from, to } if *to <= offset && offset < *from => {
-                if holders.remove(who) {
+                let had = holders.remove(who);
+                if had {
                     step('%', format!("{who} cuts it: {}", moment.text));
                 }
             }
             Change::Recovered { log_end_offset } if *log_end_offset <= offset => {
-                if holders.remove(who) {
+                let had = holders.remove(who);
+                if had {
                     step('?', format!("{who} does not find it again: {}", moment.text));
                 }
             }
@@ -427,9 +431,7 @@ fn axis(scale: Scale) -> String {
     while second * 1_000_000 <= scale.end_us {
         let (column, text) = (scale.column(second * 1_000_000), format!("{second}s"));
         if column + text.len() <= scale.columns {
-            for (cell, letter) in strip[column..].iter_mut().zip(text.chars()) {
-                *cell = letter;
-            }
+            put(&mut strip, column, &text);
         }
         second += step;
     }

@@ -17,7 +17,8 @@ use crate::campaign::{
 };
 use crate::exit::{Exit, Failure};
 use crate::mutations::{CANARY, CANARY_SCENARIO};
-use crate::output::{self, Progress, Sink, Written};
+use crate::output::{self, Progress, Sink};
+use crate::stopwatch::Stopwatch;
 use crate::token::{BUILD, Changes};
 
 /// Seeds within which the canary must fail.
@@ -69,71 +70,90 @@ struct Gate<'a> {
     stop: &'a Stop,
 }
 
+/// What has been found so far, written as it comes.
+struct Protocol {
+    format: Format,
+    style: render::Style,
+    quiet: bool,
+    sink: Sink,
+    started: Stopwatch,
+    stages: Vec<Stage>,
+    worst: Exit,
+}
+
+impl Protocol {
+    /// Takes one stage down; whether the following ones still mean something.
+    fn add(&mut self, (stage, exit): (Stage, Exit)) -> Result<bool, Failure> {
+        if self.format == Format::Human {
+            let word = if stage.ok { self.style.green("ok") } else { self.style.red("FAIL") };
+            self.sink.write(&format!("{:12} {word:4}  {}\n{}", stage.stage, stage.text, stage.details))?;
+        }
+        if !self.quiet {
+            eprintln!("{} done after {:.1} s", stage.stage, self.started.elapsed().as_secs_f64());
+        }
+        self.stages.push(stage);
+        if self.worst == Exit::Held || exit == Exit::Broken {
+            self.worst = exit;
+        }
+        // A broken detector, or runs that do not repeat, make everything after them worthless.
+        Ok(!matches!(exit, Exit::CanaryPassed | Exit::Nondeterministic))
+    }
+
+    fn close(&mut self, changes: &Changes, hunts: &[Hunt], exit: Exit) -> Result<(), Failure> {
+        let word = exit.word();
+        match self.format {
+            Format::Human => {
+                let line = format!("gate: {}", word.to_uppercase());
+                let line = if exit == Exit::Held { self.style.green(&line) } else { self.style.red(&line) };
+                self.sink.write(&format!("{line}\n"))?;
+            }
+            Format::Json => {
+                let document = serde_json::json!({
+                    "build": BUILD,
+                    "mutate": changes.mutate,
+                    "verdict": word,
+                    "exit": exit.code(),
+                    "stages": self.stages,
+                    "mutants": hunts,
+                });
+                let text = serde_json::to_string_pretty(&document).map_err(std::io::Error::from)?;
+                self.sink.write(&format!("{text}\n"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// # Errors
 /// Scenarios that are missing, workers that do not start, an output that fails.
 pub fn run(arguments: &GateArgs) -> Result<Exit, Failure> {
     let stop = Stop::default();
     stop.listen()?;
     let gate = Gate { changes: arguments.mutate.changes(), work: &arguments.work, stop: &stop };
-    let style = output::style(arguments.work.color);
-    let mut sink = Sink::stdout();
-    let mut stages: Vec<Stage> = Vec::new();
-    let mut worst = Exit::Held;
-    let mut finish = |stages: &mut Vec<Stage>, stage: Stage, exit: Exit| -> Result<bool, Failure> {
-        if arguments.format == Format::Human {
-            let word = if stage.ok { style.green("ok") } else { style.red("FAIL") };
-            sink.write(&format!("{:12} {word:4}  {}\n{}", stage.stage, stage.text, stage.details))?;
-        }
-        stages.push(stage);
-        // A broken detector, or runs that do not repeat, make everything after them worthless.
-        if worst == Exit::Held || exit == Exit::Broken {
-            worst = exit;
-        }
-        Ok(matches!(exit, Exit::CanaryPassed | Exit::Nondeterministic) || stop.signalled().is_some())
+    let mut protocol = Protocol {
+        format: arguments.format,
+        style: output::style(arguments.work.color),
+        quiet: arguments.work.quiet,
+        sink: Sink::stdout(),
+        started: Stopwatch::start(),
+        stages: Vec::new(),
+        worst: Exit::Held,
     };
-
-    let mut over = false;
-    let (stage, exit) = gate.canary()?;
-    over |= finish(&mut stages, stage, exit)?;
-    if !over {
-        let (stage, exit) = gate.twice()?;
-        over |= finish(&mut stages, stage, exit)?;
-    }
     let mut hunts = Vec::new();
-    if !over {
+    let mut goes_on = protocol.add(gate.canary()?)? && stop.signalled().is_none();
+    if goes_on {
+        goes_on = protocol.add(gate.twice()?)? && stop.signalled().is_none();
+    }
+    if goes_on {
         let (stage, exit, hunted) = gate.mutants()?;
         hunts = hunted;
-        over |= finish(&mut stages, stage, exit)?;
+        goes_on = protocol.add((stage, exit))? && stop.signalled().is_none();
     }
-    if !over {
-        let (stage, exit) = gate.scenarios(&hunts, style)?;
-        finish(&mut stages, stage, exit)?;
+    if goes_on {
+        protocol.add(gate.scenarios(&hunts, protocol.style)?)?;
     }
-    drop(finish);
-    let exit = stop.signalled().unwrap_or(worst);
-    let word = exit.word();
-    match arguments.format {
-        Format::Human => {
-            let line = format!("gate: {}", word.to_uppercase());
-            let line = if exit == Exit::Held { style.green(&line) } else { style.red(&line) };
-            sink.write(&format!("{line}\n"))?;
-        }
-        Format::Json => {
-            let document = serde_json::json!({
-                "build": BUILD,
-                "mutate": gate.changes.mutate,
-                "verdict": word,
-                "exit": exit.code(),
-                "stages": stages,
-                "mutants": hunts,
-            });
-            let text = serde_json::to_string_pretty(&document).map_err(std::io::Error::from)?;
-            sink.write(&format!("{text}\n"))?;
-        }
-    }
-    if sink.write("")? == Written::ReaderGone && exit == Exit::Held {
-        return Ok(Exit::InputOutput);
-    }
+    let exit = stop.signalled().unwrap_or(protocol.worst);
+    protocol.close(&gate.changes, &hunts, exit)?;
     Ok(exit)
 }
 

@@ -48,7 +48,8 @@ impl Timeline {
         use Observation as O;
         match observation {
             O::TopicCreated { name, topic } => {
-                if self.topics.iter().all(|(known, _)| known != topic) {
+                let known = self.topics.iter().any(|(known, _)| known == topic);
+                if !known {
                     self.topics.push((*topic, name.clone()));
                     self.name_earlier(&topic.to_string(), name);
                 }
