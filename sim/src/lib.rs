@@ -7,6 +7,7 @@ compile_error!(
 
 pub mod bench;
 pub mod judge;
+pub mod names;
 pub mod nemesis;
 pub mod plan;
 pub mod runner;

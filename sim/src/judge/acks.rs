@@ -9,6 +9,7 @@ use super::checks::Check;
 use super::committed::{Acks, Standing};
 use super::finding::Rule;
 use super::mirror::{Entry, sequence_after};
+use crate::names::{node_name, node_names};
 
 /// A success answer that leaves a broker.
 pub struct SentAck<'a> {
@@ -44,7 +45,9 @@ impl PartitionCase {
             court.reporter.found(check, Outcome::Lost, place, || {
                 format!(
                     "leader {} acknowledged offsets {} to {}",
-                    ack.leader, ack.base_offset, ack.last_offset
+                    node_name(ack.leader),
+                    ack.base_offset,
+                    ack.last_offset
                 )
             });
             return;
@@ -75,8 +78,8 @@ impl PartitionCase {
         let place = self.place(ack.leader, ack.leader_epoch, ack.base_offset);
         court.reporter.found(Check::S2, Outcome::None, place, || {
             format!(
-                "leader {} acknowledged at acks=all with in-sync replicas {:?}, fewer than min.insync.replicas={wanted}",
-                ack.leader, ack.maximal_isr
+                "leader {} acknowledged at acks=all with in-sync replicas {{{}}}, fewer than min.insync.replicas={wanted}",
+                node_name(ack.leader), node_names(ack.maximal_isr)
             )
         });
     }
@@ -102,7 +105,8 @@ impl PartitionCase {
             };
             format!(
                 "leader {} of epoch {} acknowledged offset {offset} at acks=all, but {why}",
-                ack.leader, ack.leader_epoch
+                node_name(ack.leader),
+                ack.leader_epoch
             )
         });
     }
@@ -136,7 +140,7 @@ impl PartitionCase {
             let place = self.place(ack.leader, ack.leader_epoch, offset);
             court.reporter.found(Check::S3, Outcome::Lost, place, || {
                 let why = if leads { "its log does not hold that record" } else { "it does not lead" };
-                format!("broker {} acknowledged offset {offset} at acks=1, but {why}", ack.leader)
+                format!("broker {} acknowledged offset {offset} at acks=1, but {why}", node_name(ack.leader))
             });
             return;
         };

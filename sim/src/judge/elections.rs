@@ -9,6 +9,7 @@ use acked_reports::Outcome;
 use super::checks::Check;
 use super::input::TopicContract;
 use super::reporter::{Place, Reporter};
+use crate::names::{node_name, node_names};
 
 /// How a leader came to be elected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +168,7 @@ impl Elections {
                 .iter()
                 .chain(&before.elr)
                 .find(|member| decision.acceptable.contains(member))
-                .map(|member| format!("electable broker {member} was acceptable")),
+                .map(|member| format!("electable broker {} was acceptable", node_name(*member))),
         };
         let allowed = wrong.is_none();
         if let Some(why) = wrong {
@@ -179,8 +180,10 @@ impl Elections {
             };
             reporter.found(Check::S22, Outcome::None, place, || {
                 format!(
-                    "broker {leader} was elected in leader epoch {} from outside the in-sync set {:?}: {why}",
-                    state.leader_epoch, before.isr
+                    "broker {} was elected in leader epoch {} from outside the in-sync set {{{}}}: {why}",
+                    node_name(leader),
+                    state.leader_epoch,
+                    node_names(&before.isr)
                 )
             });
         }

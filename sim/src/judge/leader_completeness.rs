@@ -8,6 +8,7 @@ use acked_reports::Outcome;
 use super::case::{Court, PartitionCase, Role};
 use super::checks::Check;
 use super::committed::Standing;
+use crate::names::node_name;
 
 impl PartitionCase {
     /// A broker appended as leader.
@@ -76,8 +77,8 @@ impl PartitionCase {
                     let place = self.place(leader, leader_epoch, record.entry.offset);
                     court.reporter.found(Check::S9, Outcome::Lost, place, || {
                         format!(
-                            "leader {leader} acts in epoch {leader_epoch} without offset {}, committed in epoch {}; nothing permits that",
-                            record.entry.offset, record.committed_in
+                            "leader {} acts in epoch {leader_epoch} without offset {}, committed in epoch {}; nothing permits that",
+                            node_name(leader), record.entry.offset, record.committed_in
                         )
                     });
                 }

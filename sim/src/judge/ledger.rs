@@ -7,6 +7,7 @@ use acked_core::{NodeId, Time};
 use super::elections::{Election, Kind};
 use super::finding::{Licence, RecordKey, Rule};
 use super::input::FaultEvent;
+use crate::names::node_names;
 
 /// A leader lacks a record that was committed: everything that the rules ask about.
 pub struct Question<'a> {
@@ -78,9 +79,8 @@ impl Ledger {
         if !event.injected {
             return;
         }
-        let nodes: Vec<String> = event.nodes.iter().map(NodeId::to_string).collect();
         self.faults.push(Fault {
-            text: format!("{} of {} ({})", event.kind, nodes.join(" "), event.id),
+            text: format!("{} of {} ({})", event.kind, node_names(event.nodes), event.id),
             nodes: event.nodes.to_vec(),
             loses: event.loses_power || event.wipes_disk,
             injected_at: now,

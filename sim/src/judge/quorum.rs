@@ -8,6 +8,7 @@ use acked_reports::Outcome;
 
 use super::checks::Check;
 use super::reporter::{Place, Reporter};
+use crate::names::node_name;
 
 /// Leaders and votes of every quorum epoch so far.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ impl Quorum {
         if first != node {
             let place = Place { epoch, node: Some(node), ..Place::default() };
             reporter.found(Check::Q1, Outcome::None, place, || {
-                format!("controllers {first} and {node} both lead quorum epoch {epoch}")
+                format!("{} and {} both lead quorum epoch {epoch}", node_name(first), node_name(node))
             });
         }
     }
@@ -36,7 +37,12 @@ impl Quorum {
         if first != candidate {
             let place = Place { epoch, node: Some(voter), ..Place::default() };
             reporter.found(Check::Q2, Outcome::None, place, || {
-                format!("controller {voter} voted for {first} and for {candidate} in quorum epoch {epoch}")
+                format!(
+                    "{} voted for {} and for {} in quorum epoch {epoch}",
+                    node_name(voter),
+                    node_name(first),
+                    node_name(candidate)
+                )
             });
         }
     }

@@ -9,6 +9,7 @@ use super::case::{Court, Gone, PartitionCase, holds_or_lost};
 use super::checks::Check;
 use super::committed::{Acks, CommittedRecord, Standing};
 use super::mirror::Entry;
+use crate::names::node_name;
 
 impl PartitionCase {
     /// A deposed leader's high watermark passed the record, which is in the committed set by now.
@@ -78,8 +79,8 @@ impl PartitionCase {
                 let place = self.place(leader, leader_epoch, entry.offset);
                 court.reporter.found(Check::S12, Outcome::Diverged, place, || {
                     format!(
-                        "deposed leader {leader} of epoch {leader_epoch} committed offset {}, where a later epoch has committed another record",
-                        entry.offset
+                        "deposed leader {} of epoch {leader_epoch} committed offset {}, where a later epoch has committed another record",
+                        node_name(leader), entry.offset
                     )
                 });
             }
@@ -124,8 +125,8 @@ impl PartitionCase {
         let place = self.place(leader, leader_epoch, entry.offset);
         court.reporter.found(Check::S12, Outcome::Lost, place, || {
             format!(
-                "deposed leader {leader} of epoch {leader_epoch} {what} offset {} while electable replica {member} lacks it (committed epoch {})",
-                entry.offset, state.leader_epoch
+                "deposed leader {} of epoch {leader_epoch} {what} offset {} while electable replica {} lacks it (committed epoch {})",
+                node_name(leader), entry.offset, node_name(member), state.leader_epoch
             )
         });
         false

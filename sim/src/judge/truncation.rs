@@ -9,6 +9,7 @@ use acked_reports::Outcome;
 use super::case::{Court, PartitionCase};
 use super::checks::Check;
 use super::mirror::{Entry, LogMirror};
+use crate::names::node_name;
 
 impl PartitionCase {
     /// A broker cut records off its log.
@@ -25,8 +26,10 @@ impl PartitionCase {
             let place = self.place(node, self.elections.leader_epoch(), entry.offset);
             court.reporter.found(Check::S14, Outcome::Lost, place, || {
                 format!(
-                    "broker {node}, which may be elected, discards offset {}, committed in epoch {}",
-                    entry.offset, record.committed_in
+                    "{}, which may be elected, discards offset {}, committed in epoch {}",
+                    node_name(node),
+                    entry.offset,
+                    record.committed_in
                 )
             });
         }
@@ -54,7 +57,11 @@ impl PartitionCase {
             }
             let place = self.place(node, entry.leader_epoch, entry.offset);
             court.reporter.found(Check::S16, Outcome::Phantom, place, || {
-                format!("broker {node} holds a record at offset {} that no client sent there", entry.offset)
+                format!(
+                    "{} holds a record at offset {} that no client sent there",
+                    node_name(node),
+                    entry.offset
+                )
             });
         }
     }

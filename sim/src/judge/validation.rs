@@ -15,6 +15,7 @@ use super::finding::{LostRecord, RecordKey, Rule};
 use super::ledger::Ledger;
 use super::mirror::{LogMirror, Mirror};
 use super::reporter::{Place, Reporter};
+use crate::names::node_name;
 
 /// A partition as the run ended.
 pub struct Ended<'a> {
@@ -51,8 +52,9 @@ pub fn committed_durability(ended: &Ended<'_>, seen: &Seen, mirror: &Mirror, rep
         if !log.is_some_and(|log| log.holds(&record.entry)) {
             reporter.found(Check::S1, Outcome::Lost, place, || {
                 format!(
-                    "committed offset {offset} (epoch {}) is not in the log of the final leader {leader}",
-                    record.entry.leader_epoch
+                    "committed offset {offset} (epoch {}) is not in the log of the final leader {}",
+                    record.entry.leader_epoch,
+                    node_name(leader)
                 )
             });
             continue;
@@ -93,7 +95,7 @@ pub fn log_matching(ended: &Ended<'_>, mirror: &Mirror, reporter: &mut Reporter)
                     Some(_) => "holds another record than was committed",
                     None => "lacks what was committed",
                 };
-                format!("in-sync replica {member} {what} at offset {}", record.entry.offset)
+                format!("in-sync replica {} {what} at offset {}", node_name(*member), record.entry.offset)
             });
         }
     }

@@ -12,6 +12,7 @@ use super::case::{Court, Gone, PartitionCase, holds_or_lost};
 use super::checks::Check;
 use super::committed::{Acks, CommittedRecord, Standing};
 use super::mirror::Entry;
+use crate::names::node_name;
 
 /// A leader's high watermark went up.
 pub struct Advance<'a> {
@@ -43,7 +44,7 @@ impl PartitionCase {
                 court.reporter.found(Check::S7, Outcome::Lost, place, || {
                     format!(
                         "leader {} raised its high watermark to {} over offset {offset}, which its own log lacks",
-                        advance.leader, advance.to
+                        node_name(advance.leader), advance.to
                     )
                 });
                 continue;
@@ -69,7 +70,7 @@ impl PartitionCase {
         court.reporter.found(Check::S7, Outcome::None, place, || {
             format!(
                 "leader {} raised its high watermark with {} in-sync replicas of at least {wanted} (it believes {})",
-                advance.leader,
+                node_name(advance.leader),
                 advance.isr.len(),
                 advance.min_insync
             )
@@ -94,10 +95,11 @@ impl PartitionCase {
             let place = self.place(advance.leader, advance.leader_epoch, entry.offset);
             court.reporter.found(Check::S7, Outcome::Lost, place, || {
                 format!(
-                    "leader {} of epoch {} raised its high watermark to {} while in-sync replica {member} {}",
-                    advance.leader,
+                    "leader {} of epoch {} raised its high watermark to {} while in-sync replica {} {}",
+                    node_name(advance.leader),
                     advance.leader_epoch,
                     advance.to,
+                    node_name(*member),
                     match log.and_then(|log| log.get(entry.offset)) {
                         Some(other) =>
                             format!("holds another record (epoch {}) at {}", other.leader_epoch, entry.offset),
@@ -140,8 +142,8 @@ impl PartitionCase {
                 let place = self.place(leader, leader_epoch, entry.offset);
                 court.reporter.found(Check::S4, Outcome::Diverged, place, || {
                     format!(
-                        "offset {} was committed in epoch {} and again, with another record, by leader {leader} of epoch {leader_epoch}",
-                        entry.offset, displaced.committed_in
+                        "offset {} was committed in epoch {} and again, with another record, by leader {} of epoch {leader_epoch}",
+                        entry.offset, displaced.committed_in, node_name(leader)
                     )
                 });
             }

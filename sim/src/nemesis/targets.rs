@@ -3,7 +3,8 @@
 
 use acked_core::NodeId;
 
-use crate::runner::cluster::{CONTROLLER_BASE, Member};
+use crate::names::CONTROLLER_BASE;
+use crate::runner::cluster::Member;
 use crate::runner::view::View;
 
 /// A parsed target.

@@ -12,22 +12,15 @@ use acked_wire::error_code;
 
 use super::recorder::Recorder;
 use crate::judge::FaultEvent;
+use crate::names::CONTROLLER_BASE;
 use crate::nemesis::targets;
 use crate::plan::{FaultPlan, Trigger};
 use crate::world::{BlockId, CrashKind, Host, SimEnv, World};
-
-/// Node ids of controllers are this plus their number; those of brokers are their number.
-pub const CONTROLLER_BASE: i32 = 100;
 
 /// How long an orderly stop may take before it is ended by force.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How often a condition on the view is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-
-/// `b1` or `c1`.
-pub fn node_name(node: NodeId) -> String {
-    if node.0 > CONTROLLER_BASE { format!("c{}", node.0 - CONTROLLER_BASE) } else { format!("b{}", node.0) }
-}
 
 /// A member of the world: a broker, a controller or a client.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,13 +12,14 @@ use acked_node::{NodeConfig, Role};
 use acked_reports::SeedResult;
 use rand::RngExt;
 
-use super::cluster::{CONTROLLER_BASE, Cluster, Member, node_name};
+use super::cluster::{Cluster, Member};
 use super::recorder::Recorder;
 use super::result::{self, WorldEnd};
 use super::timeline::{Moment, Timeline};
 use crate::judge::{
     Checks, ClientEvent, FinalPartition, FinalState, Judge, JudgeConfig, Probe, TopicContract,
 };
+use crate::names::{CONTROLLER_BASE, node_name};
 use crate::nemesis::{self, Occasion};
 use crate::plan::{FaultPlan, NetworkPlan, Plan, TimeRange};
 use crate::workload::{self, ReadTo};

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use acked_reports::result::{FaultCount, LostRange};
 use acked_reports::{Contract, Finding, Outcome, SeedResult, Verdict};
 
-use super::cluster::node_name;
 use super::phases::Phased;
 use crate::judge::{Judgement, LostRecord};
+use crate::names::node_name;
 use crate::plan::{FaultPlan, Plan};
 
 /// What the simulated world says at its end.

@@ -9,6 +9,7 @@ use acked_reports::story::Change;
 pub use acked_reports::story::Moment;
 
 use crate::judge::FaultEvent;
+use crate::names::node_name;
 
 #[derive(Debug, Default)]
 pub struct Timeline {
@@ -20,11 +21,6 @@ pub struct Timeline {
 
 /// The most that one timeline keeps; a run that says more is cut, and says so.
 const MOMENTS_MAX: usize = 200_000;
-
-/// `b1` or `c1`.
-pub fn node_name(node: NodeId) -> String {
-    super::cluster::node_name(node)
-}
 
 impl Timeline {
     pub fn fault(&mut self, now: Time, event: &FaultEvent<'_>, text: &str) {
