@@ -227,7 +227,7 @@ fn k_acks_one_record_that_its_only_holder_lost_is_permitted_by_that() {
     stage.act(B1, 1);
     let judgement = stage.end_with(Some(B1));
     assert_licensed(&judgement, &[0], Rule::AcksOneLeaderLostIt);
-    assert_eq!(judgement.lost[0].fault.as_deref(), Some("power-loss of 1 (dark)"));
+    assert_eq!(judgement.lost[0].fault.as_deref(), Some("power-loss of b1 (dark)"));
 }
 
 #[test]
