@@ -16,7 +16,7 @@ use crate::campaign::{
     Cell, CellTally, Ending, Flow, Job, Pool, Seeds, Selection, Stop, everything, exit, seeds, select,
 };
 use crate::exit::{Exit, Failure};
-use crate::mutations::{CANARY, CANARY_SCENARIO};
+use crate::mutations::{self, CANARY, CANARY_SCENARIO};
 use crate::output::{self, Progress, Sink};
 use crate::stopwatch::Stopwatch;
 use crate::token::{BUILD, Changes};
@@ -140,6 +140,9 @@ pub fn run(arguments: &GateArgs) -> Result<Exit, Failure> {
         worst: Exit::Held,
     };
     let mut hunts = Vec::new();
+    if let Some(unprovoked) = gate.unprovoked() {
+        protocol.add(unprovoked)?;
+    }
     let mut goes_on = protocol.add(gate.canary()?)? && stop.signalled().is_none();
     if goes_on {
         goes_on = protocol.add(gate.twice()?)? && stop.signalled().is_none();
@@ -158,6 +161,17 @@ pub fn run(arguments: &GateArgs) -> Result<Exit, Failure> {
 }
 
 impl Gate<'_> {
+    /// A gate that is asked to notice what no scenario provokes would be green without meaning it.
+    fn unprovoked(&self) -> Option<(Stage, Exit)> {
+        let name = self
+            .changes
+            .mutate
+            .iter()
+            .find(|name| mutations::find(name).is_some_and(|mutation| mutation.provoked_by.is_none()))?;
+        let exit = Exit::Inconclusive;
+        Some((Stage::new("mutation", exit, format!("no scenario provokes {name} yet")), exit))
+    }
+
     /// leader-crash under the plainest bug there is must fail.
     fn canary(&self) -> Result<(Stage, Exit), Failure> {
         let selection = Selection {
