@@ -7,6 +7,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::exit::{Exit, Failure};
+use crate::output;
 
 /// Running seeds end, no further ones start.
 const DRAIN: u8 = 1;
@@ -68,7 +69,7 @@ impl Stop {
                     // Workers end with their input, which closes with this process.
                     std::process::exit(i32::from(exit.code()));
                 }
-                eprintln!("\nstopping: running seeds finish; once more to stop now");
+                output::say("\nstopping: running seeds finish; once more to stop now");
             }
         };
         std::thread::Builder::new().name("signals".into()).spawn(listener).map_err(fault)?;

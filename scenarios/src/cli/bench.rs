@@ -119,7 +119,10 @@ fn measure(optimised: bool, quiet: bool) -> Result<Figures, Failure> {
         (cpu, requests) = (cpu + spent, requests + more);
         (wall_all, cpu_all) = (wall_all + one.wall + other.wall, cpu_all + one.cpu + other.cpu);
         if !quiet {
-            eprintln!("round {seed}/{ROUNDS}: {:.0} acknowledged requests a CPU second", 1.0 / each);
+            output::say(&format!(
+                "round {seed}/{ROUNDS}: {:.0} acknowledged requests a CPU second",
+                1.0 / each
+            ));
         }
     }
     let mut smoke_cpu = Duration::ZERO;

@@ -89,7 +89,7 @@ impl Protocol {
             self.sink.write(&format!("{:12} {word:4}  {}\n{}", stage.stage, stage.text, stage.details))?;
         }
         if !self.quiet {
-            eprintln!("{} done after {:.1} s", stage.stage, self.started.elapsed().as_secs_f64());
+            output::say(&format!("{} done after {:.1} s", stage.stage, self.started.elapsed().as_secs_f64()));
         }
         self.stages.push(stage);
         if self.worst == Exit::Held || exit == Exit::Broken {

@@ -13,6 +13,7 @@ use clap::{Parser, Subcommand};
 
 use crate::campaign::worker;
 use crate::exit::{Exit, Failure};
+use crate::output;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 everything asked for ran and held · 1 a contract was broken, or an outcome occurred that the scenario's
@@ -73,7 +74,7 @@ pub fn main() -> Exit {
         Command::Worker => worker::work(),
     };
     ended.unwrap_or_else(|Failure { exit, text }| {
-        eprintln!("error: {text}");
+        output::say(&format!("error: {text}"));
         exit
     })
 }

@@ -26,7 +26,7 @@ enum Format {
 #[derive(Clone, Debug, Args)]
 pub struct MutantsArgs {
     /// Only these; all that have a scenario without a name
-    #[arg(value_name = "NAME", env = "ACKED_MUTANTS")]
+    #[arg(value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
     beside: MutateOption,

@@ -123,5 +123,10 @@ fn log(level: Level) {
         Level::Trace => LevelFilter::TRACE,
     };
     // The wall clock would differ from run to run.
-    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).without_time().init();
+    tracing_subscriber::fmt()
+        .log_internal_errors(false)
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .without_time()
+        .init();
 }

@@ -33,7 +33,7 @@ pub enum Format {
 #[derive(Clone, Debug, Args)]
 pub struct RunArgs {
     /// Names, globs over the listed scenarios, or paths of .toml files
-    #[arg(value_name = "SCENARIO", env = "ACKED_SCENARIOS")]
+    #[arg(value_name = "SCENARIO")]
     pub scenarios: Vec<String>,
     /// Only this configuration
     #[arg(long, value_name = "NAME", env = "ACKED_CONFIGURATION")]
@@ -130,7 +130,7 @@ pub fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
     let out_of_time = pool.run(
         jobs,
         |result| progress.borrow_mut().arrived(result),
-        |delivered| progress.borrow().aside(|| campaign.take(delivered)),
+        |delivered| campaign.take(delivered, &progress.borrow()),
     )?;
     progress.borrow().end(arguments.work.quiet);
     let ending = Ending {
@@ -178,15 +178,17 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    fn take(&mut self, delivered: Delivered) -> Result<Flow, Failure> {
+    fn take(&mut self, delivered: Delivered, progress: &Progress) -> Result<Flow, Failure> {
         let Delivered { job, result, died } = delivered;
         self.tallies[job.cell].add(&result, died);
         self.reports[job.cell].add(&result);
         self.summary.add(&result);
         let written = match self.format {
-            Format::Human if self.in_turn => self.print_before(job.cell)?,
+            Format::Human if self.in_turn && self.printed < job.cell => {
+                progress.aside(|| self.print_before(job.cell))?
+            }
             Format::Human => Written::Yes,
-            Format::Jsonl => self.sink.write(&lines::seed(&result))?,
+            Format::Jsonl => progress.aside(|| self.sink.write(&lines::seed(&result)))?,
             Format::Json => {
                 self.kept.push(result.clone());
                 Written::Yes

@@ -1,5 +1,7 @@
 //! What the command writes: results on standard output, progress and notes on standard error.
 
+use std::io::Write;
+
 mod colour;
 mod progress;
 mod sink;
@@ -10,5 +12,10 @@ pub use sink::{Sink, Written};
 
 /// Something to know that is no result.
 pub fn note(text: &str) {
-    eprintln!("note: {text}");
+    say(&format!("note: {text}"));
+}
+
+/// A line on standard error. Nobody has to read it: a reader that is gone is no failure.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

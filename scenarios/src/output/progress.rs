@@ -8,6 +8,7 @@ use acked_reports::{SeedResult, Verdict};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::say;
 use crate::stopwatch::Stopwatch;
 
 /// At most this many redraws a second.
@@ -28,6 +29,8 @@ pub enum ProgressKind {
 pub struct Progress {
     kind: ProgressKind,
     bar: ProgressBar,
+    /// Whether results appear where the bar is.
+    shares_terminal: bool,
     /// `None` when only time ends the campaign.
     total: Option<u64>,
     done: u64,
@@ -51,7 +54,7 @@ impl Progress {
         let bar = if kind == ProgressKind::Bar {
             let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND);
             let bar = ProgressBar::with_draw_target(total, target);
-            let shape = "[{bar:24}] {pos}/{len}   {msg}   {per_sec}   eta {eta}";
+            let shape = "[{bar:24}] {pos}/{len}   {msg}   eta {eta}";
             bar.set_style(
                 ProgressStyle::with_template(shape).expect("the template is fixed").progress_chars("##."),
             );
@@ -62,6 +65,7 @@ impl Progress {
         Progress {
             kind,
             bar,
+            shares_terminal: std::io::stdout().is_terminal(),
             total,
             done: 0,
             failed: 0,
@@ -84,7 +88,7 @@ impl Progress {
         match self.kind {
             ProgressKind::Bar => {
                 self.bar.set_position(self.done);
-                self.bar.set_message(self.counts());
+                self.bar.set_message(format!("{}   {}", self.counts(), rate(self.done, elapsed)));
             }
             ProgressKind::Plain | ProgressKind::Json => {
                 let tenth = self.total.map_or(0, |total| self.done * 10 / total.max(1));
@@ -109,22 +113,22 @@ impl Progress {
     fn say(&self, elapsed: Duration) {
         let total = self.total.map_or("?".to_string(), |total| total.to_string());
         if self.kind == ProgressKind::Json {
-            eprintln!(
+            say(&format!(
                 "{{\"type\":\"progress\",\"done\":{},\"total\":{},\"failed\":{},\"undecided\":{},\"seconds\":{:.1}}}",
                 self.done,
                 self.total.map_or("null".to_string(), |total| total.to_string()),
                 self.failed,
                 self.undecided,
                 elapsed.as_secs_f64()
-            );
+            ));
         } else {
-            eprintln!("{}/{total}   {}   {}", self.done, self.counts(), rate(self.done, elapsed));
+            say(&format!("{}/{total}   {}   {}", self.done, self.counts(), rate(self.done, elapsed)));
         }
     }
 
-    /// Takes the bar away while something is written.
+    /// Takes the bar away while something is written to the same terminal.
     pub fn aside<R>(&self, write: impl FnOnce() -> R) -> R {
-        self.bar.suspend(write)
+        if self.shares_terminal { self.bar.suspend(write) } else { write() }
     }
 
     /// The last word: rate and time, which results never contain.
@@ -132,7 +136,12 @@ impl Progress {
         self.bar.finish_and_clear();
         if !quiet && self.kind != ProgressKind::None && self.kind != ProgressKind::Json {
             let elapsed = self.started.elapsed();
-            eprintln!("{} seeds in {:.1} s, {}", self.done, elapsed.as_secs_f64(), rate(self.done, elapsed));
+            say(&format!(
+                "{} seeds in {:.1} s, {}",
+                self.done,
+                elapsed.as_secs_f64(),
+                rate(self.done, elapsed)
+            ));
         }
     }
 }

@@ -107,6 +107,15 @@ fn a_reader_that_goes_away_ends_the_run_quietly() {
     assert_eq!(status.code(), Some(74), "not everything ran: {said}");
     assert!(!said.contains("panicked") && !said.contains("error"), "{said}");
 
+    // The same with progress and notes going into the closed pipe too.
+    let (reader, writer) = std::io::pipe().expect("the system has pipes");
+    drop(reader);
+    let arguments =
+        ["run", "leader-crash", "--configuration", "default", "--seeds", "20", "--format", "jsonl"];
+    let mut command = acked(&arguments);
+    command.stdout(writer.try_clone().expect("a pipe can be shared")).stderr(writer);
+    assert_eq!(command.status().expect("the binary starts").code(), Some(74));
+
     let mut list = acked(&["list", "settings"]).stdout(Stdio::piped()).spawn().expect("the binary starts");
     drop(list.stdout.take());
     assert_eq!(list.wait().expect("it ends").code(), Some(0), "whoever closes a list has read enough");
