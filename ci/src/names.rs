@@ -29,8 +29,8 @@ const BANS: &[Ban] = &[
     Ban {
         words: &["tokio::net", "tokio::time", "tokio::fs", "tokio::spawn", "tokio::task", "tokio::runtime"],
         within: EVERYWHERE,
-        except: &["broker/env", "broker/node/tests"],
-        in_tests_too: true,
+        except: &["broker/env"],
+        in_tests_too: false,
         why: "only env names tokio's net, time, fs and spawn",
     },
     Ban {
