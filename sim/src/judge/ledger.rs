@@ -209,7 +209,10 @@ mod tests {
         ledger.fault(Time::from_secs(1), &power);
         ledger.fault(Time::from_secs(2), &split);
         let at = Time::from_secs(3);
-        assert_eq!(ledger.behind(Rule::LastReplicaLostIt, B1, at).as_deref(), Some("power-loss of b1 (dark)"));
+        assert_eq!(
+            ledger.behind(Rule::LastReplicaLostIt, B1, at).as_deref(),
+            Some("power-loss of b1 (dark)")
+        );
         assert_eq!(ledger.behind(Rule::UncleanElection, B2, at).as_deref(), Some("split of b1 b2 (cut)"));
         assert_eq!(ledger.behind(Rule::LastReplicaLostIt, B2, at), None);
     }
