@@ -28,9 +28,8 @@ pub struct Provocation {
 const EASY: u64 = 200;
 const MEDIUM: u64 = 5_000;
 
-/// The exhibit under which `leader-crash` must fail whenever the gate runs.
-pub const CANARY: &str = "ack-before-append";
-pub const CANARY_SCENARIO: &str = "leader-crash";
+/// The scenario whose failure proves that the detector works; it plants a mutation itself.
+pub const CANARY: &str = "canary";
 
 /// Every mutation, sorted by name.
 pub static MUTATIONS: &[Mutation] = &[

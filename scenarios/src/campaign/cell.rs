@@ -70,9 +70,10 @@ impl Cell {
         configuration: Option<&str>,
         changes: &Changes,
     ) -> Result<(Vec<Cell>, Vec<SettingNote>), Failure> {
+        let mutated = [&source.scenario.mutate[..], &changes.mutate[..]].concat();
         let overrides = Overrides {
             settings: changes.set.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-            rules: Some(mutations::rules(&changes.mutate).map_err(Failure::usage)?),
+            rules: Some(mutations::rules(&mutated).map_err(Failure::usage)?),
             configuration: configuration.map(str::to_string),
         };
         let (plans, notes) = scenario::plans(&source.path, &source.scenario, &overrides)?;

@@ -41,6 +41,9 @@ pub struct Scenario {
     /// Run only when it is named.
     #[serde(default)]
     pub unlisted: bool,
+    /// Bugs of the museum that the brokers have here: the self-check of the detector.
+    #[serde(default)]
+    pub mutate: Vec<String>,
     #[serde(default)]
     pub cluster: Cluster,
     #[serde(default)]

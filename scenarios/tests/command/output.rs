@@ -190,3 +190,10 @@ fn a_scenario_file_of_the_users_own_runs_and_comes_back_by_its_token() {
     let repro = run(&["repro", &token, "--scenario", &path, "--format", "jsonl"]);
     assert_eq!(repro.stdout.trim_end(), seed);
 }
+
+#[test]
+fn the_canary_breaks_its_contract_with_code_1() {
+    let ended = run(&["run", "canary", "--seeds", "1", "--format", "jsonl", "--progress", "none"]);
+    assert_eq!(ended.code, 1, "{}", ended.stdout);
+    assert!(ended.stdout.contains("\"contract\":\"broken\""), "{}", ended.stdout);
+}
