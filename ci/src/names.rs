@@ -118,7 +118,7 @@ const BANS: &[Ban] = &[
 
 /// Marks that a comment must not leave behind, and places that only one machine has.
 const LEFTOVERS: &[&str] = &["TODO", "FIXME", "XXX", "HACK"];
-const PLACES: &[&str] = &["/work/", "/tmp/wt", "../shared"];
+const PLACES: &[&str] = &["/home/", "/Users/"];
 
 /// What is wrong with the sources under `root`.
 pub fn check(root: &Path) -> io::Result<Vec<String>> {
