@@ -11,7 +11,6 @@ pub struct BrokerSettings {
     // Liveness of brokers, as the controller judges it.
     pub broker_heartbeat_interval: Duration,
     pub broker_session_timeout: Duration,
-    pub controlled_shutdown_enable: bool,
 
     // The metadata quorum.
     pub controller_quorum_append_linger: Duration,
@@ -42,14 +41,11 @@ pub struct BrokerSettings {
     // Logs.
     /// Messages after which a log is synced; 1 syncs every append.
     pub log_flush_interval_messages: i64,
-    /// How often recovery points are written out.
-    pub log_flush_offset_checkpoint_interval: Duration,
     pub log_message_timestamp_after_max: Duration,
     pub log_message_timestamp_before_max: Duration,
     pub log_message_timestamp_type: TimestampType,
     /// Bytes of the largest batch.
     pub message_max_bytes: i32,
-    pub producer_id_expiration: Duration,
 
     // Requests.
     /// Bytes of a fetch answer, whatever the client asks for.
@@ -71,7 +67,6 @@ impl BrokerSettings {
         let broker = BrokerSettings {
             broker_heartbeat_interval: settings.duration("broker.heartbeat.interval.ms"),
             broker_session_timeout: settings.duration("broker.session.timeout.ms"),
-            controlled_shutdown_enable: settings.boolean("controlled.shutdown.enable"),
             controller_quorum_append_linger: settings.duration("controller.quorum.append.linger.ms"),
             controller_quorum_election_backoff_max: settings
                 .duration("controller.quorum.election.backoff.max.ms"),
@@ -94,13 +89,10 @@ impl BrokerSettings {
             replica_high_watermark_checkpoint_interval: settings
                 .duration("replica.high.watermark.checkpoint.interval.ms"),
             log_flush_interval_messages: settings.number("log.flush.interval.messages"),
-            log_flush_offset_checkpoint_interval: settings
-                .duration("log.flush.offset.checkpoint.interval.ms"),
             log_message_timestamp_after_max: settings.duration("log.message.timestamp.after.max.ms"),
             log_message_timestamp_before_max: settings.duration("log.message.timestamp.before.max.ms"),
             log_message_timestamp_type: TimestampType::named(settings.text("log.message.timestamp.type")),
             message_max_bytes: settings.number("message.max.bytes"),
-            producer_id_expiration: settings.duration("producer.id.expiration.ms"),
             fetch_max_bytes: settings.number("fetch.max.bytes"),
             request_timeout: settings.duration("request.timeout.ms"),
             socket_connection_setup_timeout: settings.duration("socket.connection.setup.timeout.ms"),

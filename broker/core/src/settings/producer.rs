@@ -49,7 +49,6 @@ pub struct ProducerSettings {
     pub max_request_size: usize,
     /// Bytes of all unsent records.
     pub buffer_memory: usize,
-    pub max_block: Duration,
     pub retry_backoff: Duration,
     /// Never below what Kafka applies: a larger first backoff is cut to this.
     pub retry_backoff_max: Duration,
@@ -86,7 +85,6 @@ impl ProducerSettings {
             batch_size: settings.number("batch.size"),
             max_request_size: settings.number("max.request.size"),
             buffer_memory: settings.number("buffer.memory"),
-            max_block: settings.duration("max.block.ms"),
             retry_backoff: settings.duration("retry.backoff.ms").min(retry_backoff_max),
             retry_backoff_max,
             reconnect_backoff: settings.duration("reconnect.backoff.ms"),
