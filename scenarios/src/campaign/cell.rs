@@ -1,5 +1,6 @@
 //! One cell of a campaign: a scenario in one configuration, with what the command line changed.
 
+use std::io::Read;
 use std::sync::Arc;
 
 use acked_sim::plan::{Expectation, Plan};
@@ -8,6 +9,9 @@ use crate::exit::Failure;
 use crate::mutations;
 use crate::scenario::{self, Overrides, Scenario, SettingNote};
 use crate::token::{BUILD, Changes, Token, is_name, scenario_hash};
+
+/// Bytes of the longest scenario file that is read.
+const TEXT_MAX: u64 = 1 << 20;
 
 /// A scenario file as it was found.
 #[derive(Clone, Debug)]
@@ -44,11 +48,22 @@ impl Source {
     /// # Errors
     /// A file that cannot be read or is no scenario.
     pub fn read(path: &str) -> Result<Source, Failure> {
-        let text = std::fs::read_to_string(path).map_err(|source| {
+        let text = read_bounded(path).map_err(|source| {
             Failure::from(scenario::ScenarioError::Read { path: path.to_string(), source })
         })?;
         Source::new(path, &text, true)
     }
+}
+
+/// A file that is not longer than any scenario needs to be.
+fn read_bounded(path: &str) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(TEXT_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > TEXT_MAX {
+        let reason = format!("it is longer than {TEXT_MAX} bytes");
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, reason));
+    }
+    Ok(text)
 }
 
 /// A scenario in one configuration, ready to run.

@@ -20,6 +20,9 @@ const CONTROLLERS_MAX: u16 = 7;
 const RECORDS_MAX: u64 = 10_000_000;
 const VALUE_BYTES_MAX: usize = 1_000_000;
 const PARTITIONS_MAX: i32 = 256;
+const TOPICS_MAX: usize = 16;
+const CLIENTS_MAX: usize = 64;
+const FAULTS_MAX: usize = 256;
 const ACKED_MIN: u64 = 200;
 
 /// At once.
@@ -94,8 +97,14 @@ fn plan(
         scoped.add(name, value)?;
     }
 
+    bounded("the number of topics", scenario.topic.len(), 1, TOPICS_MAX)?;
+    bounded("the number of producers", scenario.producer.len(), 1, CLIENTS_MAX)?;
+    bounded("[consumer] tailing", usize::from(scenario.consumer.tailing), 0, CLIENTS_MAX)?;
+    bounded("the number of faults", scenario.fault.len(), 0, FAULTS_MAX)?;
+
     let mut topics = Vec::new();
     for (name, topic) in &scenario.topic {
+        topic_name(name)?;
         bounded("partitions", topic.partitions, 1, PARTITIONS_MAX)?;
         let mut given = texts(&topic.settings);
         given.extend(scoped.of(Scope::Topic));
@@ -113,12 +122,9 @@ fn plan(
             settings: settings(Scope::Topic, &given, notes)?,
         });
     }
-    if topics.is_empty() {
-        return Err("it has no [topic.NAME]".into());
-    }
-
     let mut producers = Vec::new();
     for (name, producer) in &scenario.producer {
+        producer_name(name)?;
         bounded("records", producer.records, 1, RECORDS_MAX)?;
         bounded("value_bytes", producer.value_bytes, 32, VALUE_BYTES_MAX)?;
         let topic = producer.topic.clone().unwrap_or_else(|| topics[0].name.clone());
@@ -140,10 +146,6 @@ fn plan(
             settings,
         });
     }
-    if producers.is_empty() {
-        return Err("it has no [producer.NAME]".into());
-    }
-
     let mut broker = texts(&scenario.broker);
     broker.extend(scoped.of(Scope::Broker));
     let mut consumer = texts(&scenario.consumer.settings);
@@ -154,6 +156,12 @@ fn plan(
     }
 
     let faults = scenario.fault.iter().map(fault).collect::<Result<Vec<_>, _>>()?;
+    for (at, fault) in faults.iter().enumerate() {
+        // The id names the fault's own random stream.
+        if faults[..at].iter().any(|earlier| earlier.id == fault.id) {
+            return Err(format!("two faults have the id '{}'", fault.id));
+        }
+    }
     Ok(Plan {
         scenario: scenario.name.clone(),
         configuration: configuration.to_string(),
@@ -180,6 +188,27 @@ fn plan(
             other => return Err(format!("network '{other}' is neither same-zone nor cross-zone")),
         },
     })
+}
+
+/// Kafka's rule for the names of topics.
+fn topic_name(name: &str) -> Result<(), String> {
+    let legal = name.bytes().all(|letter| letter.is_ascii_alphanumeric() || b"._-".contains(&letter));
+    if !legal || name.is_empty() || name.len() > 249 || name == "." || name == ".." || name.starts_with("__")
+    {
+        return Err(format!("'{name}' is no name of a topic: up to 249 letters, digits, '.', '_' and '-'"));
+    }
+    Ok(())
+}
+
+/// Producers are hosts beside `b1`, `c1` and `k1`, and faults name them.
+fn producer_name(name: &str) -> Result<(), String> {
+    let legal = name.len() <= 16 && name.bytes().all(|letter| letter.is_ascii_alphanumeric());
+    if !legal || !name.starts_with('p') {
+        return Err(format!(
+            "'{name}' is no name of a producer: p1, p2 and so on, at most 16 letters and digits"
+        ));
+    }
+    Ok(())
 }
 
 fn fault(fault: &Fault) -> Result<FaultPlan, String> {
@@ -269,4 +298,47 @@ fn bounded<N: PartialOrd + std::fmt::Display>(what: &str, value: N, least: N, mo
         return Err(format!("{what} is {value}, which is not within {least} and {most}"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::parse;
+
+    fn resolved(body: &str) -> Result<Vec<Plan>, String> {
+        let head = "schema = \"scenario/1\"\nname = \"x\"\nask = \"?\"\n";
+        let scenario = parse("x.toml", &format!("{head}{body}")).expect("well-formed");
+        plans("x.toml", &scenario, &Overrides::default())
+            .map(|(plans, _)| plans)
+            .map_err(|error| error.to_string())
+    }
+
+    const SOUND: &str = "[topic.orders]\n[producer.p1]\nrecords = 1\nrate = \"1/s\"\n[configuration.default]\nexpect = \"never\"\n";
+
+    #[test]
+    fn sound_scenario_resolves_with_kafkas_defaults() {
+        let plans = resolved(SOUND).expect("sound");
+        assert_eq!((plans.len(), plans[0].topics[0].replication_factor, plans[0].acked_min), (1, 3, 200));
+        assert_eq!(plans[0].rules, Rules::KAFKA);
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_with_its_name() {
+        let fault = "[[fault]]\nid = \"a\"\nkind = \"crash\"\nnodes = [\"b1\"]\nat = \"1s\"\n";
+        for (body, word) in [
+            (SOUND.replace("p1", "b1"), "'b1' is no name of a producer"),
+            (SOUND.replace("orders", "\"or/ders\""), "'or/ders' is no name of a topic"),
+            (SOUND.replace("records = 1", "records = 0"), "records is 0"),
+            (SOUND.replace("[topic.orders]\n", ""), "the number of topics is 0"),
+            (format!("{SOUND}{fault}{fault}"), "two faults have the id 'a'"),
+            (format!("{SOUND}{}", fault.replace("crash", "crsh")), "there is no fault kind 'crsh'"),
+            (format!("{SOUND}{}", fault.replace("\"b1\"", "\"x9\"")), "'x9' names no node"),
+            (format!("{SOUND}{}", fault.replace("at = \"1s\"", "")), "needs at or when"),
+            (format!("{SOUND}\"topic.replication.factor\" = 4\n"), "replication.factor=4"),
+            (format!("{SOUND}\"min.insync.replicas\" = 2\n"), "must begin with its scope"),
+        ] {
+            let refused = resolved(&body).expect_err(&body);
+            assert!(refused.contains(word), "{refused}");
+        }
+    }
 }
