@@ -130,6 +130,14 @@ pub enum Observation {
         from: i64,
         to: i64,
     },
+    /// A leader raised its log start, by retention or DeleteRecords; stated before any byte below it is removed. No
+    /// machine states it: there is neither yet.
+    LogStartAdvanced {
+        partition: TopicPartition,
+        leader_epoch: i32,
+        from: i64,
+        to: i64,
+    },
     IsrProposed {
         partition: TopicPartition,
         leader_epoch: i32,
@@ -228,6 +236,10 @@ pub enum Observation {
     },
     TopicCreated {
         name: String,
+        topic: Uuid,
+    },
+    /// The removal of a topic is committed. A topic of the same name that is created later has another id.
+    TopicDeleted {
         topic: Uuid,
     },
     /// A partition record was decided (not yet committed) by the active controller in quorum epoch `controller_epoch`;

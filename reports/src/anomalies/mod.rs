@@ -72,7 +72,7 @@ impl Report {
     }
 }
 
-/// The keys whose loss was permitted. A licence is for a key, never for an offset: another record at the same
+/// The keys whose absence was permitted. A licence is for a key, never for an offset: another record at the same
 /// offset is not covered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Licences {
@@ -92,7 +92,15 @@ impl Licences {
         Licences { keys, lapsed }
     }
 
-    /// The loss of exactly this record was permitted.
+    /// Adds records that were removed on purpose (DeleteRecords, retention). They may be absent and their offsets may
+    /// come again, but nothing permits a copy of one.
+    #[must_use]
+    pub fn with_removed(mut self, keys: impl IntoIterator<Item = Key>) -> Licences {
+        self.keys.extend(keys);
+        self
+    }
+
+    /// The absence of exactly this record is permitted.
     pub fn cover(&self, key: &Key) -> bool {
         self.keys.contains(key)
     }

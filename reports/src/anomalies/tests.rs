@@ -152,6 +152,19 @@ fn ack_that_names_the_offset_of_another_record_is_inconsistent() {
 }
 
 #[test]
+fn removed_record_may_be_absent_and_may_not_come_twice() {
+    let mut operations = acked(&[(10, 0), (11, 1), (12, 2)]);
+    operations.push(read(ReadPurpose::Workload, &[(0, 10), (1, 11)], 2));
+    operations.push(read(ReadPurpose::ReadBack, &[(2, 12)], 3));
+    let removed = |keys: &[Key]| Licences::none().with_removed(keys.iter().copied());
+    let history_of = |operations: &[Operation]| history(operations.to_vec());
+    assert_eq!(found(&history_of(&operations), &removed(&[key(0, 10), key(1, 11)])), []);
+    assert_eq!(found(&history_of(&operations), &removed(&[key(0, 10)])), [("V1", 1), ("V17", 1)]);
+    operations.push(read(ReadPurpose::ReadBack, &[(3, 10)], 4));
+    assert_eq!(found(&history_of(&operations), &removed(&[key(0, 10), key(1, 11)])), [("V3", 1)]);
+}
+
+#[test]
 fn later_success_with_lower_offset_is_a_reordering() {
     let operations = acked(&[(10, 5), (11, 3), (12, 4)]);
     let history = history(operations);

@@ -27,7 +27,7 @@ pub struct SentAck<'a> {
 
 impl SentAck<'_> {
     /// The entry is the record of this batch at its offset, as far as producers are known.
-    fn names(&self, entry: &Entry) -> bool {
+    pub fn names(&self, entry: &Entry) -> bool {
         let sequence = sequence_after(self.base_sequence, (entry.offset - self.base_offset) as i32);
         entry.producer_id == self.producer_id
             && (self.producer_id < 0
@@ -50,6 +50,10 @@ impl PartitionCase {
                     ack.last_offset
                 )
             });
+            return;
+        }
+        if self.deleted {
+            self.acknowledged_after_deletion(ack, court);
             return;
         }
         if ack.acks != 1 {
@@ -94,7 +98,7 @@ impl PartitionCase {
             self.check_stale_ack(&entry, ack.leader, ack.leader_epoch, court);
             return;
         }
-        if self.was_licensed_before_its_ack(ack, offset) {
+        if self.was_taken_before_its_ack(ack, offset) {
             return;
         }
         let place = self.place(ack.leader, ack.leader_epoch, offset);
@@ -111,14 +115,14 @@ impl PartitionCase {
         });
     }
 
-    /// The record was committed, and licensed away before its answer left: the answer of a leader that has not heard
-    /// of it, or that waited for other partitions of the same request.
-    fn was_licensed_before_its_ack(&mut self, ack: &SentAck<'_>, offset: i64) -> bool {
+    /// The record was committed, and licensed away or removed before its answer left: the answer of a leader that has
+    /// not heard of it, or that waited for other partitions of the same request.
+    fn was_taken_before_its_ack(&mut self, ack: &SentAck<'_>, offset: i64) -> bool {
         let is_it = |entry: &Entry| {
             entry.offset == offset && entry.leader_epoch <= ack.leader_epoch && ack.names(entry)
         };
         if let Some(record) = self.committed.get_mut(offset)
-            && matches!(record.standing, Standing::Licensed(_))
+            && matches!(record.standing, Standing::Licensed(_) | Standing::Removed)
             && is_it(&record.entry)
         {
             record.acks.add(ack.acks);
@@ -226,10 +230,8 @@ impl PartitionCase {
         }
     }
 
-    /// A client was told success for this content at this offset.
-    pub fn client_was_told(&self, offset: i64, content: u64, acks: i16, court: &mut Court<'_>) {
-        let check = if acks == 1 { Check::S3 } else { Check::S2 };
-        court.reporter.compared(check, 1);
+    /// A broker stated success for this content at this offset.
+    pub fn was_acknowledged(&self, offset: i64, content: u64) -> bool {
         let committed = self
             .committed
             .get(offset)
@@ -244,7 +246,14 @@ impl PartitionCase {
                 .iter()
                 .any(|gone| gone.entry.offset == offset && gone.entry.content == content && gone.acks.any())
         };
-        if committed || single() || gone() {
+        committed || single() || gone()
+    }
+
+    /// A client was told success for this content at this offset.
+    pub fn client_was_told(&self, offset: i64, content: u64, acks: i16, court: &mut Court<'_>) {
+        let check = if acks == 1 { Check::S3 } else { Check::S2 };
+        court.reporter.compared(check, 1);
+        if self.deleted || self.was_acknowledged(offset, content) {
             return;
         }
         let place =

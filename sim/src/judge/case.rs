@@ -69,6 +69,10 @@ pub struct PartitionCase {
     /// By offset and the entry's leader epoch.
     pub single_acks: BTreeMap<(i64, i32), SingleAck>,
     pub gone: Vec<Gone>,
+    /// Records that were removed on purpose (rule 0).
+    pub removed: Vec<Entry>,
+    /// The topic is deleted: everything in it is removed, whatever else happens to it.
+    pub deleted: bool,
     /// By offset: leader epoch and content of a record that was found to have been sent (S16).
     pub known: Vec<(i32, u64)>,
     roles: Vec<(NodeId, Role)>,
@@ -87,6 +91,8 @@ impl PartitionCase {
             sequences: Sequences::default(),
             single_acks: BTreeMap::new(),
             gone: Vec::new(),
+            removed: Vec::new(),
+            deleted: false,
             known: Vec::new(),
             roles: Vec::new(),
             led: Vec::new(),

@@ -11,6 +11,8 @@ pub enum Standing {
     Live,
     /// The faults that fired were allowed to destroy it.
     Licensed(Rule),
+    /// Removed on purpose (rule 0): nobody needs to hold it.
+    Removed,
     /// A leader acted without it and nothing permits that; reported once.
     Violated,
 }
@@ -74,6 +76,12 @@ impl CommittedSet {
 
     pub fn get_mut(&mut self, offset: i64) -> Option<&mut CommittedRecord> {
         self.position(offset).ok().map(|position| &mut self.records[position])
+    }
+
+    /// The records below an offset.
+    pub fn below_mut(&mut self, offset: i64) -> &mut [CommittedRecord] {
+        let count = self.records.partition_point(|record| record.entry.offset < offset);
+        &mut self.records[..count]
     }
 
     /// Puts a record at its offset and gives back the one that was there.

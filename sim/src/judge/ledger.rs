@@ -1,4 +1,4 @@
-//! The loss ledger: when may a record be lost that was committed, or acknowledged at acks=1. Rules 0 to 4 of the loss
+//! The loss ledger: when may a record be lost that was committed, or acknowledged at acks=1. Rules 1 to 4 of the loss
 //! oracle as one small function over the elections of a partition, and the licences that it gave. A licence is for
 //! one key, never for an offset.
 

@@ -9,6 +9,7 @@
 //! | mirror/, content.rs | logs as the disks hold them; the identity of a record's content |
 //! | case.rs, committed.rs, elections.rs | what is known of one partition; S22 |
 //! | ledger.rs | when a record may be lost |
+//! | removal.rs | what was removed on purpose |
 //! | watermark_bound.rs | S7, and S4 and S19 (idempotence.rs) where records are committed |
 //! | acks.rs | S2, S3 |
 //! | leader_completeness.rs | S9, S11 |
@@ -33,6 +34,7 @@ mod ledger;
 mod liveness;
 pub mod mirror;
 mod quorum;
+mod removal;
 mod reporter;
 mod stale_leader;
 mod truncation;

@@ -116,7 +116,7 @@ impl PartitionCase {
         let Some(member) = lacking else { return true };
         let excused = self.committed.get(entry.offset).is_some_and(|record| {
             record.entry.same_record(entry)
-                && (matches!(record.standing, Standing::Licensed(_))
+                && (matches!(record.standing, Standing::Licensed(_) | Standing::Removed)
                     || self.loss_permitted(record, state.leader_epoch, court.mirror, court.elr).is_some())
         }) || self.is_licensed_and_gone(entry, court);
         if excused {

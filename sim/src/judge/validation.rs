@@ -1,7 +1,7 @@
 //! The end of a run: S1 and S5 over the final logs and the final read, the anomalies of the client history, and the
 //! list of what was acknowledged and is gone, each with the licence that permits it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acked_core::{NodeId, TopicPartition};
 use acked_reports::anomalies::{self, Licences, Seen};
@@ -35,6 +35,7 @@ pub struct Balance {
     pub refused: u64,
     pub read_back: u64,
     pub unread: u64,
+    pub removed: u64,
     pub lost: Vec<LostRecord>,
 }
 
@@ -102,12 +103,50 @@ pub fn log_matching(ended: &Ended<'_>, mirror: &Mirror, reporter: &mut Reporter)
     mirror.replicas(ended.case.id).len() as u64
 }
 
-/// The keys that licences cover, as clients name them.
-pub fn client_licences(ledger: &Ledger, names: &BTreeMap<TopicPartition, Partition>) -> Licences {
-    Licences::new(ledger.licences.iter().filter_map(|licence| {
+/// What was removed on purpose, as clients name it.
+#[derive(Debug, Default)]
+pub struct Removed {
+    /// Below a log start.
+    below_start: BTreeSet<Key>,
+    of_deleted_topics: BTreeSet<Key>,
+}
+
+impl Removed {
+    fn contains(&self, key: &Key) -> bool {
+        self.below_start.contains(key) || self.of_deleted_topics.contains(key)
+    }
+}
+
+/// The records that were removed on purpose.
+pub fn removed_keys(cases: &[PartitionCase], names: &BTreeMap<TopicPartition, Partition>) -> Removed {
+    let mut removed = Removed::default();
+    for case in cases {
+        let Some(partition) = names.get(&case.id).copied() else { continue };
+        let keys =
+            case.removed.iter().map(|entry| Key { partition, offset: entry.offset, content: entry.content });
+        if case.deleted {
+            removed.of_deleted_topics.extend(keys);
+        } else {
+            removed.below_start.extend(keys);
+        }
+    }
+    removed
+}
+
+/// The keys whose absence is no wrong, as clients name them. A topic that was created again under the name of a
+/// deleted one may hold copies of its records at the same or at other offsets: to a client, the records of a deleted
+/// topic are like licensed ones.
+pub fn client_licences(
+    ledger: &Ledger,
+    names: &BTreeMap<TopicPartition, Partition>,
+    removed: &Removed,
+) -> Licences {
+    let licensed = ledger.licences.iter().filter_map(|licence| {
         let partition = *names.get(&licence.key.partition)?;
         Some(Key { partition, offset: licence.key.offset, content: licence.key.content })
-    }))
+    });
+    Licences::new(licensed.chain(removed.of_deleted_topics.iter().copied()))
+        .with_removed(removed.below_start.iter().copied())
 }
 
 /// V1, V3, V4, V13, V17.
@@ -143,6 +182,7 @@ pub fn balance(
     ended: &[Ended<'_>],
     ledger: &Ledger,
     mirror: &Mirror,
+    removed: &Removed,
     reporter: &mut Reporter,
 ) -> Balance {
     let by_name: BTreeMap<Partition, &Ended<'_>> =
@@ -167,6 +207,10 @@ pub fn balance(
         reporter.compared(Check::V2, 1);
         let read_back = seen.read_back(&key);
         balance.read_back += u64::from(read_back);
+        if removed.contains(&key) {
+            balance.removed += u64::from(!read_back);
+            continue;
+        }
         let Some(ended) = by_name.get(&key.partition) else {
             balance.unread += u64::from(!read_back);
             continue;

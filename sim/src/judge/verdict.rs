@@ -1,7 +1,7 @@
 //! The judge itself: takes every event of a run in order, hands it to the partition concerned, and gives its
 //! judgement at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acked_core::{NodeId, Observation, Time, TopicPartition};
 use acked_reports::History;
@@ -42,6 +42,9 @@ pub struct Judgement {
     pub read_back: u64,
     /// Acknowledged records neither read back nor lost: nobody read that far, or there is no leader to ask.
     pub unread: u64,
+    /// Acknowledged records that were removed on purpose (DeleteRecords, retention, deletion of the topic), and that
+    /// the final read did not give back.
+    pub removed: u64,
     /// Records that were committed, over all partitions.
     pub committed: u64,
     /// Logs of replicas that were compared at the end.
@@ -58,6 +61,7 @@ pub struct Judge {
     mirror: Mirror,
     cases: Vec<PartitionCase>,
     numbers: BTreeMap<TopicPartition, usize>,
+    deleted_topics: BTreeSet<acked_wire::Uuid>,
     quorum: Quorum,
     clients: Clients,
     ledger: Ledger,
@@ -73,6 +77,7 @@ impl Judge {
             mirror: Mirror::default(),
             cases: Vec::new(),
             numbers: BTreeMap::new(),
+            deleted_topics: BTreeSet::new(),
             quorum: Quorum::default(),
             clients: Clients::default(),
             ledger: Ledger::default(),
@@ -118,6 +123,16 @@ impl Judge {
         let name = self.clients.history.topic_name(told.key.partition.topic);
         let Some(topic) = self.mirror.topic_id(name) else { return };
         let partition = TopicPartition { topic, index: told.key.partition.index };
+        // The answer may still be about a deleted topic of that name.
+        let spoke_of_deleted = self.cases.iter().any(|case| {
+            case.deleted
+                && case.id.index == partition.index
+                && self.mirror.topic_name(case.id.topic) == Some(name)
+                && case.was_acknowledged(told.key.offset, told.key.content)
+        });
+        if spoke_of_deleted {
+            return;
+        }
         self.with_case(partition, |case, court| {
             case.client_was_told(told.key.offset, told.key.content, told.acks, court);
         });
@@ -222,7 +237,14 @@ impl Judge {
                     case.ack_sent(&ack, court);
                 });
             }
+            Observation::LogStartAdvanced { partition, leader_epoch, from, to } => {
+                assert!(from <= to, "a log start that advances does not fall");
+                self.with_case(*partition, |case, court| {
+                    case.log_start_advanced(node, *leader_epoch, *to, court);
+                });
+            }
             Observation::TopicCreated { name, topic } => self.topic_created(name, *topic),
+            Observation::TopicDeleted { topic } => self.topic_deleted(*topic),
             Observation::PartitionDecided {
                 controller_epoch,
                 state,
@@ -261,8 +283,11 @@ impl Judge {
                 names.insert(id, Partition { topic, index: id.index });
             }
         }
-        let ids: BTreeMap<Partition, TopicPartition> =
-            names.iter().map(|(id, partition)| (*partition, *id)).collect();
+        // Of the topics that had one name, findings speak of the one that is left.
+        let is_left = |id: &TopicPartition| !self.deleted_topics.contains(&id.topic);
+        let (left, deleted): (Vec<_>, Vec<_>) =
+            names.iter().map(|(id, partition)| (*partition, *id)).partition(|(_, id)| is_left(id));
+        let ids: BTreeMap<Partition, TopicPartition> = deleted.into_iter().chain(left).collect();
         let mut ended = Vec::new();
         for partition in &state.partitions {
             let id = self
@@ -288,15 +313,23 @@ impl Judge {
         liveness::quorum_elects(state, &mut self.reporter);
 
         let seen = Seen::of(&self.clients.history);
-        let licences = validation::client_licences(&self.ledger, &names);
+        let removed = validation::removed_keys(&self.cases, &names);
+        let licences = validation::client_licences(&self.ledger, &names, &removed);
         validation::history_anomalies(&self.clients, &seen, &licences, &ids, &mut self.reporter);
         let mut replicas_compared = 0;
         for partition in &ended {
             validation::committed_durability(partition, &seen, &self.mirror, &mut self.reporter);
             replicas_compared += validation::log_matching(partition, &self.mirror, &mut self.reporter);
         }
-        let balance =
-            validation::balance(&self.clients, &seen, &ended, &self.ledger, &self.mirror, &mut self.reporter);
+        let balance = validation::balance(
+            &self.clients,
+            &seen,
+            &ended,
+            &self.ledger,
+            &self.mirror,
+            &removed,
+            &mut self.reporter,
+        );
         let mut findings = self.reporter.findings.into_vec();
         for finding in &mut findings {
             finding.topic = finding
@@ -316,6 +349,7 @@ impl Judge {
             refused: balance.refused,
             read_back: balance.read_back,
             unread: balance.unread,
+            removed: balance.removed,
             committed,
             replicas_compared,
             topics: self.mirror.names().clone(),
@@ -330,6 +364,15 @@ impl Judge {
             if case.id.topic == topic {
                 case.contract = contract;
             }
+        }
+    }
+
+    fn topic_deleted(&mut self, topic: acked_wire::Uuid) {
+        if !self.deleted_topics.insert(topic) {
+            return;
+        }
+        for case in self.cases.iter_mut().filter(|case| case.id.topic == topic) {
+            case.topic_deleted();
         }
     }
 
@@ -353,7 +396,9 @@ impl Judge {
             None => self.config.default_topic,
         };
         let number = self.cases.len();
-        self.cases.push(PartitionCase::new(id, contract));
+        let mut case = PartitionCase::new(id, contract);
+        case.deleted = self.deleted_topics.contains(&id.topic);
+        self.cases.push(case);
         self.numbers.insert(id, number);
         number
     }

@@ -32,6 +32,10 @@ impl PartitionCase {
         assert!(advance.from <= advance.to, "a high watermark that advances does not fall");
         // To commit is to act: what the leader's log lacks is judged before its branch enters the committed set.
         self.acted_as_leader(advance.leader, advance.leader_epoch, court);
+        if self.deleted {
+            self.committed_after_deletion(advance, court);
+            return;
+        }
         self.check_set_size(advance, court);
         // Nothing lies between, unless a step was missed: then it is made up for.
         let from = advance.from.min(self.committed.end());
@@ -121,8 +125,8 @@ impl PartitionCase {
         if let Some(known) = self.committed.get_mut(entry.offset)
             && known.entry.same_record(entry)
         {
-            // A licensed record that came back and is committed again is protected afresh.
-            if !known.is_protected() {
+            // A licensed record that came back and is committed again is protected afresh; a removed one stays removed.
+            if !known.is_protected() && known.standing != Standing::Removed {
                 known.standing = Standing::Live;
                 known.committed_in = leader_epoch;
                 known.acted_by_then = acted_by_then;

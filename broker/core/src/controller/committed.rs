@@ -41,6 +41,9 @@ impl MetadataImage {
             }
             MetadataRecord::Topic(topic) => observations
                 .push(Observation::TopicCreated { name: topic.name.to_string(), topic: topic.topic_id }),
+            MetadataRecord::RemoveTopic(topic) => {
+                observations.push(Observation::TopicDeleted { topic: topic.topic_id });
+            }
             MetadataRecord::Partition(partition) => {
                 self.state_partition(offset, partition.topic_id, partition.partition_id, observations);
             }

@@ -2,7 +2,7 @@
 //! `partition.metadata`; until that is written, from the topic's creation. Only data logs are mirrored, and one
 //! segment each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acked_core::{NodeId, TopicPartition};
 use acked_wire::Uuid;
@@ -59,11 +59,17 @@ pub struct Mirror {
     /// Topic names seen to be created, newest id.
     created: BTreeMap<String, Uuid>,
     names: BTreeMap<Uuid, String>,
+    /// Topics whose creation was stated.
+    stated: BTreeSet<Uuid>,
 }
 
 impl Mirror {
-    /// A topic was created: its id until a folder says otherwise.
+    /// A topic was created: its id until a folder says otherwise. Only the first statement counts: a controller that
+    /// replays its log states the creation of deleted topics again.
     pub fn topic_created(&mut self, name: &str, topic: Uuid) {
+        if !self.stated.insert(topic) {
+            return;
+        }
         self.created.insert(name.to_owned(), topic);
         self.names.insert(topic, name.to_owned());
     }

@@ -4,6 +4,7 @@
 mod invariants;
 mod oracle;
 mod random;
+mod removal;
 
 use std::collections::BTreeMap;
 
@@ -35,6 +36,8 @@ pub struct Stage {
     pub state: PartitionState,
     now: Time,
     logs: BTreeMap<NodeId, Vec<Held>>,
+    /// First offset of a broker's log, where that is not 0.
+    starts: BTreeMap<NodeId, i64>,
     high_watermarks: BTreeMap<NodeId, i64>,
     sequences: i32,
     operation: u64,
@@ -91,6 +94,7 @@ impl Stage {
             state,
             now: Time::ZERO,
             logs: BTreeMap::new(),
+            starts: BTreeMap::new(),
             high_watermarks: BTreeMap::new(),
             sequences: 0,
             operation: 0,
@@ -98,16 +102,40 @@ impl Stage {
             identities: BTreeMap::new(),
             acks: setting.acks,
         };
-        stage.observe(NodeId(101), Observation::TopicCreated { name: "orders".to_owned(), topic: TOPIC });
-        for node in setting.replicas {
-            stage.logs.insert(*node, Vec::new());
-            let text = format!("version: 0\ntopic_id: {TOPIC}\n");
-            let path = "data/orders-0/partition.metadata";
-            stage.disk(*node, &DiskChange::Written { path, position: 0, bytes: text.as_bytes() });
-        }
-        stage.elect(setting.replicas[0], setting.replicas, Claim::Created);
-        stage.leads(setting.replicas[0]);
+        stage.create();
         stage
+    }
+
+    fn create(&mut self) {
+        let topic = self.state.partition.topic;
+        let replicas = self.state.replicas.clone();
+        self.observe(NodeId(101), Observation::TopicCreated { name: "orders".to_owned(), topic });
+        for node in &replicas {
+            self.logs.insert(*node, Vec::new());
+            let text = format!("version: 0\ntopic_id: {topic}\n");
+            let path = "data/orders-0/partition.metadata";
+            self.disk(*node, &DiskChange::Written { path, position: 0, bytes: text.as_bytes() });
+        }
+        self.elect(replicas[0], &replicas, Claim::Created);
+        self.leads(replicas[0]);
+    }
+
+    /// The topic is deleted, as both controllers state.
+    pub fn delete(&mut self) {
+        let topic = self.state.partition.topic;
+        for controller in [101, 102] {
+            self.observe(NodeId(controller), Observation::TopicDeleted { topic });
+        }
+    }
+
+    /// A topic of the same name is created, led by its first replica in epoch 0.
+    pub fn create_again(&mut self, topic: Uuid) {
+        self.starts.clear();
+        self.high_watermarks.clear();
+        self.state.partition.topic = topic;
+        self.state.isr = self.state.replicas.clone();
+        (self.state.leader_epoch, self.state.partition_epoch) = (-1, -1);
+        self.create();
     }
 
     fn tick(&mut self) -> Time {
@@ -190,7 +218,12 @@ impl Stage {
         let high_watermark = self.high_watermark(node);
         self.observe(
             node,
-            Observation::BecameLeader { partition: PARTITION, leader_epoch, log_end_offset, high_watermark },
+            Observation::BecameLeader {
+                partition: self.state.partition,
+                leader_epoch,
+                log_end_offset,
+                high_watermark,
+            },
         );
     }
 
@@ -200,12 +233,41 @@ impl Stage {
         let log_end_offset = self.end(node);
         self.observe(
             node,
-            Observation::BecameFollower { partition: PARTITION, leader_epoch, leader, log_end_offset },
+            Observation::BecameFollower {
+                partition: self.state.partition,
+                leader_epoch,
+                leader,
+                log_end_offset,
+            },
         );
     }
 
     pub fn end(&self, node: NodeId) -> i64 {
-        self.logs[&node].len() as i64
+        self.start(node) + self.logs[&node].len() as i64
+    }
+
+    fn start(&self, node: NodeId) -> i64 {
+        self.starts.get(&node).copied().unwrap_or(0)
+    }
+
+    /// Index of an offset in the broker's log.
+    fn index(&self, node: NodeId, offset: i64) -> usize {
+        usize::try_from(offset - self.start(node)).expect("the log reaches down to that offset")
+    }
+
+    /// The leader raises its log start. No byte is removed by that.
+    pub fn raise_log_start(&mut self, leader: NodeId, leader_epoch: i32, to: i64) {
+        let observation =
+            Observation::LogStartAdvanced { partition: self.state.partition, leader_epoch, from: 0, to };
+        self.observe(leader, observation);
+    }
+
+    /// The broker begins a new log at this offset; its high watermark is no lower.
+    pub fn begin_at(&mut self, node: NodeId, log_start: i64) {
+        self.logs.insert(node, Vec::new());
+        self.starts.insert(node, log_start);
+        self.high_watermarks.insert(node, log_start);
+        self.disk(node, &DiskChange::Removed { path: LOG });
     }
 
     pub fn high_watermark(&self, node: NodeId) -> i64 {
@@ -254,7 +316,7 @@ impl Stage {
         self.observe(
             leader,
             Observation::AppendedAsLeader {
-                partition: PARTITION,
+                partition: self.state.partition,
                 leader_epoch,
                 base_offset,
                 last_offset: base_offset,
@@ -281,14 +343,15 @@ impl Stage {
     }
 
     fn position(&self, node: NodeId, offset: i64) -> u64 {
-        self.logs[&node][..offset as usize].iter().map(|held| held.bytes.len() as u64).sum()
+        self.logs[&node][..self.index(node, offset)].iter().map(|held| held.bytes.len() as u64).sum()
     }
 
     /// The follower fetches everything that it lacks at its end from the leader of this epoch.
     pub fn replicate(&mut self, leader: NodeId, leader_epoch: i32, follower: NodeId) {
         let fetch_offset = self.end(follower);
         self.served(leader, leader_epoch, Fetcher::Follower(follower), fetch_offset);
-        let missing: Vec<Held> = self.logs[&leader].get(fetch_offset as usize..).unwrap_or(&[]).to_vec();
+        let missing: Vec<Held> =
+            self.logs[&leader].get(self.index(leader, fetch_offset)..).unwrap_or(&[]).to_vec();
         for held in missing {
             self.write(follower, held);
         }
@@ -304,7 +367,7 @@ impl Stage {
         self.observe(
             leader,
             Observation::FetchServed {
-                partition: PARTITION,
+                partition: self.state.partition,
                 leader_epoch,
                 fetcher,
                 fetch_offset,
@@ -318,14 +381,16 @@ impl Stage {
     /// The broker cuts its log.
     pub fn cut(&mut self, node: NodeId, log_end_offset: i64) {
         let size = self.position(node, log_end_offset);
+        let keep = self.index(node, log_end_offset);
         self.lower_high_watermark(node, log_end_offset);
-        self.logs.get_mut(&node).expect("a replica").truncate(log_end_offset as usize);
+        self.logs.get_mut(&node).expect("a replica").truncate(keep);
         self.disk(node, &DiskChange::Truncated { path: LOG, size });
     }
 
     /// The node loses power; its disk keeps the log up to this offset. Its process is back, and believes nothing.
     pub fn power_loss(&mut self, node: NodeId, kept: i64) {
         let at = self.position(node, kept);
+        let keep = self.index(node, kept);
         self.lower_high_watermark(node, kept);
         let differs = kept < self.end(node);
         self.now += Time::from_millis(1);
@@ -341,7 +406,7 @@ impl Stage {
                 wipes_disk: false,
             },
         );
-        self.logs.get_mut(&node).expect("a replica").truncate(kept as usize);
+        self.logs.get_mut(&node).expect("a replica").truncate(keep);
         let content: Vec<u8> = self.logs[&node].iter().flat_map(|held| held.bytes.clone()).collect();
         let change = DiskChange::Replaced {
             path: LOG,
@@ -354,7 +419,7 @@ impl Stage {
 
     /// Bytes of the record at an offset, and where they lie.
     pub fn bytes_at(&self, node: NodeId, offset: i64) -> (u64, usize) {
-        (self.position(node, offset), self.logs[&node][offset as usize].bytes.len())
+        (self.position(node, offset), self.logs[&node][self.index(node, offset)].bytes.len())
     }
 
     pub fn file(&self, node: NodeId) -> Vec<u8> {
@@ -368,7 +433,7 @@ impl Stage {
         self.observe(
             leader,
             Observation::HighWatermarkAdvanced {
-                partition: PARTITION,
+                partition: self.state.partition,
                 leader_epoch,
                 from,
                 to,
@@ -386,7 +451,7 @@ impl Stage {
         self.observe(
             leader,
             Observation::AckSent {
-                partition: PARTITION,
+                partition: self.state.partition,
                 leader_epoch,
                 acks,
                 base_offset: offset,
@@ -424,11 +489,24 @@ impl Stage {
         self.ack(leader, leader_epoch, offset, value, isr);
     }
 
+    /// A consumer reads the whole log of the broker.
+    pub fn consume(&mut self, node: NodeId) {
+        let log = self.judge.replica_log(self.state.partition, node).expect("a replica");
+        let records: Vec<(i64, u64)> =
+            log.entries().iter().map(|entry| (entry.offset, entry.content)).collect();
+        self.operation += 1;
+        let (operation, position) = (self.operation, self.end(node));
+        self.client(&ClientEvent::PollInvoked { client: 8, operation, purpose: ReadPurpose::Workload });
+        let (topic, records) = ("orders", records.as_slice());
+        self.client(&ClientEvent::Records { operation, topic, index: 0, records, position });
+        self.client(&ClientEvent::PollEnded { operation, code: 0 });
+    }
+
     /// Some reader gets these records of the final pass, and the run ends with this leader.
     pub fn end_with(mut self, leader: Option<NodeId>) -> Judgement {
         let mut records = Vec::new();
         let position = leader.map_or(0, |leader| self.end(leader));
-        if let Some(log) = leader.and_then(|leader| self.judge.replica_log(PARTITION, leader)) {
+        if let Some(log) = leader.and_then(|leader| self.judge.replica_log(self.state.partition, leader)) {
             records = log.entries().iter().map(|entry| (entry.offset, entry.content)).collect();
         }
         let operation = 1_000_000;

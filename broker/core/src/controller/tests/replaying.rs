@@ -29,6 +29,16 @@ fn committed_records_state_what_they_changed() {
 }
 
 #[test]
+fn committed_removal_of_a_topic_is_stated() {
+    let cluster = Cluster::with(false, 1, &[("t", &[1])]);
+    let (mut image, mut seen) = (cluster.controller.image().clone(), Vec::new());
+    let topic = cluster.id("t");
+    let record = acked_wire::RemoveTopicRecord { topic_id: topic, ..Default::default() };
+    image.replay_committed(cluster.next_offset, &record.into(), &mut seen).expect("the topic is there");
+    assert_eq!(seen, [Observation::TopicDeleted { topic }]);
+}
+
+#[test]
 fn changes_are_told_once() {
     let mut cluster = Cluster::with(false, 2, &[("t", &[1, 2])]);
     let mut image = cluster.controller.image().clone();
