@@ -127,11 +127,14 @@ pub struct Finding {
     pub text: String,
 }
 
-/// Neighbouring acknowledged records that are gone for the same reason.
+/// Neighbouring acknowledged records of one leader epoch that are gone for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostRange {
     pub topic: String,
     pub partition: i32,
+    /// Epoch of the leader that appended them, for their offsets may be taken again in a later one; -1 when no log
+    /// ever held them.
+    pub leader_epoch: i32,
     /// First and last offset, both inclusive.
     pub from: i64,
     pub to: i64,

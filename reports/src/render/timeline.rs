@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::words::seconds;
-use crate::result::SeedResult;
+use crate::result::{LostRange, SeedResult};
 use crate::story::{Change, Moment};
 
 /// Narrower pictures say nothing.
@@ -103,7 +103,7 @@ pub fn draw(result: &SeedResult, moments: &[Moment], partition: Option<&str>, ca
     }
     line(&labelled("in sync", &isr_strip(moments, &partition, scale)));
     line(&labelled("high wmark", &watermark_strip(moments, &partition, scale, signs)));
-    let life = lost.map(|range| life_of(moments, &partition, range.from)).unwrap_or_default();
+    let life = lost.map(|range| life_of(moments, &partition, range)).unwrap_or_default();
     if let Some(range) = lost {
         line(&labelled(&format!("offset {}", range.from), &life_strip(&life, scale)));
     }
@@ -351,40 +351,56 @@ struct Step {
     text: String,
 }
 
-/// What became of the record that was acknowledged at this offset, as far as nodes told.
-fn life_of(moments: &[Moment], partition: &str, offset: i64) -> Vec<Step> {
+/// What became of the first record of the range, as far as nodes told. Another record may take its offset in a later
+/// epoch: whoever has that one does not have this one.
+fn life_of(moments: &[Moment], partition: &str, range: &LostRange) -> Vec<Step> {
     let here = || moments.iter().filter(|moment| moment.partition.as_deref() == Some(partition));
-    let epoch = here().find_map(|moment| match moment.change {
-        Change::Acked { leader_epoch, first, last } if first <= offset && offset <= last => {
-            Some(leader_epoch)
-        }
-        _ => None,
-    });
-    let Some(epoch) = epoch else { return Vec::new() };
+    let offset = range.from;
+    let known = (range.leader_epoch >= 0).then_some(range.leader_epoch);
+    let acknowledged_in = || {
+        here().find_map(|moment| match moment.change {
+            Change::Acked { leader_epoch, first, last } if first <= offset && offset <= last => {
+                Some(leader_epoch)
+            }
+            _ => None,
+        })
+    };
+    let Some(epoch) = known.or_else(acknowledged_in) else { return Vec::new() };
     let mut steps = Vec::new();
     let mut holders: BTreeSet<&str> = BTreeSet::new();
-    let (mut acked, mut committed) = (false, false);
+    let (mut appended, mut acked, mut committed) = (false, false, false);
     let mut leader_now: Option<&str> = None;
+    let mut leaders: BTreeMap<i32, &str> = BTreeMap::new();
     for moment in here() {
         let who = moment.who.as_str();
         let mut step = |sign, text: String| steps.push(Step { t_us: moment.t_us, sign, text });
         match &moment.change {
-            Change::Appended { leader_epoch, first, last }
-                if *leader_epoch == epoch && *first <= offset && offset <= *last =>
-            {
-                let first = holders.insert(who);
-                if first {
-                    step('>', format!("{who} appends it in epoch {epoch}"));
+            Change::Appended { leader_epoch, first, last } if *first <= offset && offset <= *last => {
+                // In a later epoch a follower gets it from a leader that has it.
+                let from_a_holder = || {
+                    let leader = leaders.get(leader_epoch);
+                    leader.is_some_and(|leader| *leader != who && holders.contains(leader))
+                };
+                let is_it = *leader_epoch == epoch || (*leader_epoch > epoch && from_a_holder());
+                if is_it && holders.insert(who) {
+                    appended = true;
+                    step('>', format!("{who} appends it in epoch {leader_epoch}"));
                 }
             }
             Change::Acked { leader_epoch, first, last }
-                if *leader_epoch == epoch && *first <= offset && offset <= *last && !acked =>
+                if *first <= offset
+                    && offset <= *last
+                    && (*leader_epoch == epoch || holders.contains(who))
+                    && !acked =>
             {
                 acked = true;
-                let copies = holders.iter().copied().collect::<Vec<_>>().join(" ");
-                step('k', format!("{who} acknowledges it; {{{copies}}} have it"));
+                let copies = match holders.iter().copied().collect::<Vec<_>>().join(" ") {
+                    none if none.is_empty() => "nobody has it".to_string(),
+                    copies => format!("{{{copies}}} have it"),
+                };
+                step('k', format!("{who} acknowledges it; {copies}"));
             }
-            Change::HighWatermark { to } if *to > offset && !committed && !holders.is_empty() => {
+            Change::HighWatermark { to } if *to > offset && !committed && holders.contains(who) => {
                 committed = true;
                 step('c', format!("{who} counts it as committed"));
             }
@@ -403,7 +419,8 @@ fn life_of(moments: &[Moment], partition: &str, offset: i64) -> Vec<Step> {
             Change::Decided { leader: Some(leader), leader_epoch, .. } => {
                 let changed = leader_now != Some(leader.as_str());
                 leader_now = Some(leader);
-                if acked && changed && !holders.contains(leader.as_str()) {
+                leaders.insert(*leader_epoch, leader);
+                if (appended || acked) && changed && !holders.contains(leader.as_str()) {
                     step('X', format!("{leader} leads epoch {leader_epoch} and does not have it"));
                 }
             }
@@ -463,7 +480,7 @@ fn wrapped(head: &str, text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{Contract, LostRange, Outcome, Verdict};
+    use crate::result::{Contract, Outcome, Verdict};
 
     fn moment(t_s: u64, kind: &'static str, who: &str, change: Change) -> Moment {
         Moment {
@@ -515,6 +532,7 @@ mod tests {
             lost: vec![LostRange {
                 topic: "orders".into(),
                 partition: 0,
+                leader_epoch: 0,
                 from: 7,
                 to: 7,
                 count: 1,
@@ -574,6 +592,55 @@ mod tests {
                 .collect();
         assert_eq!(steps.len(), 5, "{text}");
         assert!(strip(&text, "offset 7").contains('X'), "{text}");
+    }
+
+    /// Offset 7 is b1's of epoch 0, which b1 alone ever had; the one that b2 wrote there in epoch 1 survived.
+    #[test]
+    fn the_life_is_that_of_the_lost_record_and_not_of_the_one_that_took_its_offset() {
+        let (mut result, _) = story();
+        let at_seven = |leader_epoch| Change::Appended { leader_epoch, first: 7, last: 7 };
+        let acked = |leader_epoch| Change::Acked { leader_epoch, first: 7, last: 7 };
+        let moments = [
+            decided(1, Some("b1"), 0, &["b1", "b2", "b3"]),
+            moment(9, "appended", "b1", at_seven(0)),
+            decided(18, Some("b2"), 1, &["b2", "b3"]),
+            moment(26, "appended", "b2", at_seven(1)),
+            moment(26, "appended", "b3", at_seven(1)),
+            moment(27, "high-watermark", "b2", Change::HighWatermark { to: 8 }),
+            moment(27, "acked", "b2", acked(1)),
+            moment(33, "truncated", "b1", Change::Truncated { from: 8, to: 7 }),
+            moment(34, "appended", "b1", at_seven(1)),
+            moment(35, "acked", "b1", acked(0)),
+        ];
+        let life = |result: &SeedResult| -> Vec<(u64, char)> {
+            let steps = life_of(&moments, "orders-0", &result.lost[0]);
+            steps.iter().map(|step| (step.t_us / 1_000_000, step.sign)).collect()
+        };
+        assert_eq!(life(&result), [(9, '>'), (18, 'X'), (33, '%'), (35, 'k')]);
+        let canvas = Canvas { width: 80, ascii: true, everything: false };
+        let text = draw(&result, &moments, None, canvas);
+        assert!(text.contains("b1 acknowledges it; nobody has it"), "{text}");
+
+        result.lost[0].leader_epoch = -1;
+        assert_eq!(life(&result)[0], (26, '>'), "unless nobody knows which one it was");
+    }
+
+    /// b1 writes it in epoch 0; b2, which has it, leads epoch 1 and gives it to b3.
+    #[test]
+    fn a_follower_gets_it_in_a_later_epoch_from_a_leader_that_has_it() {
+        let (result, _) = story();
+        let appended = |leader_epoch, last| Change::Appended { leader_epoch, first: 7, last };
+        let moments = [
+            decided(1, Some("b1"), 0, &["b1", "b2"]),
+            moment(2, "appended", "b1", appended(0, 7)),
+            moment(2, "appended", "b2", appended(0, 7)),
+            decided(3, Some("b2"), 1, &["b2"]),
+            moment(4, "appended", "b3", appended(1, 9)),
+            moment(5, "acked", "b2", Change::Acked { leader_epoch: 1, first: 7, last: 7 }),
+        ];
+        let steps = life_of(&moments, "orders-0", &result.lost[0]);
+        let told: Vec<&str> = steps.iter().map(|step| step.text.as_str()).collect();
+        assert_eq!(told[2..], ["b3 appends it in epoch 1", "b2 acknowledges it; {b1 b2 b3} have it"]);
     }
 
     #[test]

@@ -69,6 +69,9 @@ pub struct PartitionCase {
     /// By offset and the entry's leader epoch.
     pub single_acks: BTreeMap<(i64, i32), SingleAck>,
     pub gone: Vec<Gone>,
+    /// By offset and content: leader epoch of a record that a broker cut off, so that it can be told from another one
+    /// that takes its offset.
+    pub cut_off: BTreeMap<(i64, u64), i32>,
     /// Records that were removed on purpose (rule 0).
     pub removed: Vec<Entry>,
     /// The topic is deleted: everything in it is removed, whatever else happens to it.
@@ -91,6 +94,7 @@ impl PartitionCase {
             sequences: Sequences::default(),
             single_acks: BTreeMap::new(),
             gone: Vec::new(),
+            cut_off: BTreeMap::new(),
             removed: Vec::new(),
             deleted: false,
             known: Vec::new(),

@@ -13,8 +13,9 @@ use crate::names::node_name;
 
 impl PartitionCase {
     /// A broker cut records off its log.
-    pub fn discarded(&self, node: NodeId, removed: &[Entry], court: &mut Court<'_>) {
+    pub fn discarded(&mut self, node: NodeId, removed: &[Entry], court: &mut Court<'_>) {
         court.reporter.compared(Check::S14, removed.len() as u64);
+        self.cut_off.extend(removed.iter().map(|entry| ((entry.offset, entry.content), entry.leader_epoch)));
         if !self.elections.is_electable(node) {
             return;
         }

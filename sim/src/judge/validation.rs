@@ -236,7 +236,7 @@ pub fn balance(
             key: RecordKey {
                 partition: ended.case.id,
                 offset: key.offset,
-                leader_epoch: epoch_of(ended.case, &key),
+                leader_epoch: epoch_of(ended.case, &key, mirror),
                 content: key.content,
             },
             acks: send.acks,
@@ -254,11 +254,16 @@ fn present(log: &LogMirror, key: &Key) -> bool {
 }
 
 /// The leader epoch of a record that is gone, -1 when no broker ever held it.
-fn epoch_of(case: &PartitionCase, key: &Key) -> i32 {
+fn epoch_of(case: &PartitionCase, key: &Key, mirror: &Mirror) -> i32 {
     let committed = case.committed.get(key.offset).map(|record| record.entry);
+    let logs = || mirror.replicas(case.id).iter().map(|(_, log)| mirror.log_at(*log));
     committed
         .into_iter()
         .chain(case.gone.iter().map(|gone| gone.entry))
+        .chain(logs().filter_map(|log| log.get(key.offset).copied()))
+        .chain(logs().filter_map(|log| log.lost_at(key.offset).copied()))
         .find(|entry| entry.offset == key.offset && entry.content == key.content)
-        .map_or(-1, |entry| entry.leader_epoch)
+        .map(|entry| entry.leader_epoch)
+        .or_else(|| case.cut_off.get(&(key.offset, key.content)).copied())
+        .unwrap_or(-1)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use acked_reports::result::{FaultCount, LostRange};
 use acked_reports::{Contract, Finding, Outcome, SeedResult, Verdict};
+use acked_wire::Uuid;
 
 use super::phases::Phased;
 use crate::judge::{Judgement, LostRecord};
@@ -43,7 +44,7 @@ pub fn assemble(
         count: 1,
         text: text.clone(),
     }));
-    let lost = ranges(&judgement.lost, plan, &judgement.findings);
+    let lost = ranges(&judgement.lost, &judgement.topics);
     let outcome = findings
         .iter()
         .map(|finding| finding.outcome)
@@ -150,21 +151,18 @@ fn finding(finding: &crate::judge::Finding) -> Finding {
     }
 }
 
-/// Neighbouring lost records of one partition, lost for one reason, as one range.
-fn ranges(lost: &[LostRecord], plan: &Plan, findings: &[crate::judge::Finding]) -> Vec<LostRange> {
+/// Neighbouring lost records of one partition and leader epoch, lost for one reason, as one range.
+fn ranges(lost: &[LostRecord], topics: &BTreeMap<Uuid, String>) -> Vec<LostRange> {
     let topic_name = |record: &LostRecord| {
-        let known = findings.iter().find(|finding| finding.partition == Some(record.key.partition));
-        known
-            .and_then(|finding| finding.topic.clone())
-            // A run with one topic needs nobody to tell its name.
-            .or_else(|| (plan.topics.len() == 1).then(|| plan.topics[0].name.clone()))
-            .unwrap_or_else(|| record.key.partition.topic.to_string())
+        let topic = record.key.partition.topic;
+        topics.get(&topic).cloned().unwrap_or_else(|| topic.to_string())
     };
     let mut ranges: Vec<LostRange> = Vec::new();
     let mut last: Option<&LostRecord> = None;
     for record in lost {
         let joins = last.is_some_and(|last| {
             last.key.partition == record.key.partition
+                && last.key.leader_epoch == record.key.leader_epoch
                 && last.key.offset + 1 == record.key.offset
                 && last.acks == record.acks
                 && last.licensed_by == record.licensed_by
@@ -178,6 +176,7 @@ fn ranges(lost: &[LostRecord], plan: &Plan, findings: &[crate::judge::Finding]) 
             ranges.push(LostRange {
                 topic: topic_name(record),
                 partition: record.key.partition.index,
+                leader_epoch: record.key.leader_epoch,
                 from: record.key.offset,
                 to: record.key.offset,
                 count: 1,
@@ -195,4 +194,37 @@ fn rule(record: &LostRecord) -> String {
     let Some(rule) = record.licensed_by else { return "nothing permits it".to_string() };
     let fault = record.fault.as_ref().map(|fault| format!(" ({fault})")).unwrap_or_default();
     format!("rule {}: {}{fault}", rule.number(), rule.text())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use acked_core::TopicPartition;
+
+    use super::*;
+    use crate::judge::RecordKey;
+
+    #[test]
+    fn lost_ranges_do_not_join_across_leader_epochs() {
+        let topic = Uuid([9; 16]);
+        let lost = |offset, leader_epoch| LostRecord {
+            key: RecordKey {
+                partition: TopicPartition { topic, index: 0 },
+                offset,
+                leader_epoch,
+                content: 0,
+            },
+            acks: -1,
+            licensed_by: None,
+            fault: None,
+        };
+        let lost = [lost(3, 0), lost(4, 0), lost(5, 1), lost(7, 1)];
+        let topics = BTreeMap::from([(topic, "orders".to_string())]);
+        let ranges: Vec<(i32, i64, i64, u64)> = ranges(&lost, &topics)
+            .iter()
+            .map(|range| (range.leader_epoch, range.from, range.to, range.count))
+            .collect();
+        assert_eq!(ranges, [(0, 3, 4, 2), (1, 5, 5, 1), (1, 7, 7, 1)]);
+    }
 }

@@ -106,6 +106,11 @@ impl LogMirror {
         !self.lost.is_empty() && self.lost.get(&record.offset).is_some_and(|entry| entry.same_record(record))
     }
 
+    /// The record at an offset that a fault took from it, and that it has not replicated again.
+    pub fn lost_at(&self, offset: i64) -> Option<&Entry> {
+        self.lost.get(&offset)
+    }
+
     /// Number of records that faults took and that are not back.
     pub fn lost_count(&self) -> usize {
         self.lost.len()

@@ -47,6 +47,23 @@ fn s2_acknowledged_on_receipt_is_found_before_anything_is_written() {
 }
 
 #[test]
+fn s2_acknowledged_after_it_was_cut_off_is_lost_in_the_epoch_in_which_it_was_written() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.append(B1, 0, "r");
+    stage.elect(B2, &[B2, B3], Claim::Clean);
+    stage.leads(B2);
+    stage.write_through(B2, 1, "survivor", &[B2, B3]);
+    stage.follows(B1);
+    stage.cut(B1, 0);
+    stage.replicate(B2, 1, B1);
+    stage.ack(B1, 0, 0, "r", ALL);
+    assert_eq!(stage.found(), ["S2"]);
+    let lost = stage.end_with(Some(B2)).lost;
+    let keys: Vec<(i64, i32)> = lost.iter().map(|lost| (lost.key.offset, lost.key.leader_epoch)).collect();
+    assert_eq!(keys, [(0, 0)]);
+}
+
+#[test]
 fn s2_acknowledged_with_too_few_in_sync() {
     let mut stage = Stage::new(&Setting { min_insync: 2, ..Setting::default() });
     stage.write_through(B1, 0, "a", ALL);
