@@ -118,14 +118,16 @@ fn matches(pattern: &str, name: &str) -> bool {
     pattern[at..].iter().all(|letter| *letter == b'*')
 }
 
-/// Every scenario that ships, listed or not, in every configuration.
+/// Every scenario that ships, listed or not, in every configuration; not those that plant a mutation, which must fail.
 ///
 /// # Errors
 /// Changes that do not fit.
 pub fn everything(changes: &Changes) -> Result<Vec<Cell>, Failure> {
     let names = scenario::CATALOGUE.iter().map(|entry| entry.name.to_string()).collect();
     let selection = Selection { names, configuration: None, changes: changes.clone() };
-    Ok(select(&selection)?.cells)
+    let mut cells = select(&selection)?.cells;
+    cells.retain(|cell| cell.source.scenario.mutate.is_empty());
+    Ok(cells)
 }
 
 #[cfg(test)]
@@ -133,6 +135,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn everything_has_the_unlisted_but_for_what_must_fail() {
+        let cells = everything(&Changes::default()).expect("the catalogue is sound");
+        assert!(cells.iter().any(|cell| cell.source.scenario.unlisted));
+        assert!(cells.iter().all(|cell| cell.name() != "canary"));
+    }
 
     #[test]
     fn globs_match_whole_names() {
