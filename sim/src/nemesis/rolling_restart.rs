@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{FaultKind, Firing, Occasion, needs_nodes, only_arguments};
+use super::{FaultKind, Firing, Occasion, needs_nodes};
 use crate::world::CrashKind;
 
 /// How long the next node waits for the last one to be in sync again: longer than any session time-out.
@@ -15,7 +15,6 @@ pub const ROLLING_RESTART: FaultKind = FaultKind {
     may_lose: "nothing at acks=all with unclean election off",
     check: |plan| {
         needs_nodes(plan, &["clean"])?;
-        only_arguments(plan, &["clean"])?;
         match plan.arguments.get("clean").map(String::as_str) {
             Some("true" | "false") => Ok(()),
             _ => Err("rolling-restart needs clean = true or false".into()),

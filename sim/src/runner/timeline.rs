@@ -9,7 +9,7 @@ use acked_reports::story::Change;
 pub use acked_reports::story::Moment;
 
 use crate::judge::FaultEvent;
-use crate::names::node_name;
+use crate::names::{node_name, node_names};
 
 #[derive(Debug, Default)]
 pub struct Timeline {
@@ -100,7 +100,7 @@ impl Timeline {
                 );
             }
             O::PartitionDecided { state, election, .. } => {
-                let isr = names(&state.isr);
+                let isr = node_names(&state.isr);
                 let leader = state.leader.map_or("nobody".to_string(), node_name);
                 let how = match election {
                     Some(Election::Created) => "created",
@@ -200,8 +200,4 @@ impl Timeline {
             self.moments.push(Moment { t_us, kind: "cut", who, partition, text, change });
         }
     }
-}
-
-fn names(nodes: &[NodeId]) -> String {
-    nodes.iter().map(|node| node_name(*node)).collect::<Vec<_>>().join(" ")
 }

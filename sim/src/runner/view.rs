@@ -11,8 +11,8 @@ use acked_wire::Uuid;
 pub struct View {
     topics: BTreeMap<String, Uuid>,
     partitions: BTreeMap<TopicPartition, PartitionState>,
-    /// The newest quorum epoch in which a leader was elected, and that leader.
-    quorum: Option<(i32, NodeId)>,
+    /// The newest quorum epoch in which a leader was elected, and that leader until it resigned or began anew.
+    quorum: Option<(i32, Option<NodeId>)>,
     /// Brokers that are registered and unfenced.
     serving: BTreeSet<NodeId>,
     leader_changes: BTreeMap<TopicPartition, u64>,
@@ -43,9 +43,20 @@ impl View {
             }
             Observation::QuorumLeaderElected { epoch, .. } => {
                 let newest = self.quorum.filter(|(known, _)| known >= epoch);
-                self.quorum = newest.or(Some((*epoch, node)));
+                self.quorum = newest.or(Some((*epoch, Some(node))));
             }
+            Observation::QuorumLeaderResigned { epoch } => self.vacate(|known, _| known == *epoch),
+            Observation::NodeStarted { .. } => self.vacate(|_, leader| leader == Some(node)),
             _ => {}
+        }
+    }
+
+    /// Nobody leads the quorum, if what is known of its leader says so.
+    fn vacate(&mut self, is_over: impl Fn(i32, Option<NodeId>) -> bool) {
+        if let Some((epoch, leader)) = &mut self.quorum
+            && is_over(*epoch, *leader)
+        {
+            *leader = None;
         }
     }
 
@@ -72,12 +83,31 @@ impl View {
         self.partitions.values()
     }
 
-    /// The controller that was elected last.
+    /// The controller that was elected last; `None` once it resigned or began anew and nobody followed it.
     pub fn controller(&self) -> Option<NodeId> {
-        self.quorum.map(|(_, leader)| leader)
+        self.quorum.and_then(|(_, leader)| leader)
     }
+}
 
-    pub fn quorum_epoch(&self) -> Option<i32> {
-        self.quorum.map(|(epoch, _)| epoch)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quorum_is_vacant_once_its_leader_resigned_or_began_anew() {
+        let (c1, c2) = (NodeId(101), NodeId(102));
+        let elected = |epoch| Observation::QuorumLeaderElected { epoch, log_end_offset: 0 };
+        let started = Observation::NodeStarted { incarnation: Uuid::ZERO };
+        let mut view = View::default();
+        view.observe(c1, &elected(1));
+        view.observe(c2, &started);
+        assert_eq!(view.controller(), Some(c1), "another node's start changes nothing");
+        view.observe(c1, &started);
+        assert_eq!(view.controller(), None);
+        view.observe(c2, &elected(2));
+        view.observe(c1, &Observation::QuorumLeaderResigned { epoch: 1 });
+        assert_eq!(view.controller(), Some(c2), "an older epoch's end changes nothing");
+        view.observe(c2, &Observation::QuorumLeaderResigned { epoch: 2 });
+        assert_eq!(view.controller(), None);
     }
 }
