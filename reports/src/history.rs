@@ -79,6 +79,30 @@ pub struct Read {
     pub at_us: u64,
 }
 
+/// Why a reader's position moved other than by reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetReason {
+    /// The log that was read is gone from some offset below the position on.
+    Truncation,
+    /// The leader has no such offset: it is below the first or above the last.
+    OutOfRange,
+}
+
+/// A reader was told that its position no longer holds, and went elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reset {
+    pub client: u32,
+    pub partition: Partition,
+    /// The next offset that it would have read.
+    pub from: i64,
+    /// The next offset that it reads now; `None` while a leader has to be asked for it.
+    pub to: Option<i64>,
+    pub reason: ResetReason,
+    /// How many reads of [`History::reads`] came before it.
+    pub reads_before: usize,
+    pub at_us: u64,
+}
+
 /// One entry of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -93,6 +117,8 @@ pub struct History {
     numbers: BTreeMap<String, TopicNumber>,
     pub sends: Vec<Send>,
     pub reads: Vec<Read>,
+    /// In the order in which readers were told.
+    pub resets: Vec<Reset>,
 }
 
 impl History {

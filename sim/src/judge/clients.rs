@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acked_core::Time;
-use acked_reports::history::{Completion, Partition, Read, ReadPurpose, Send};
+use acked_reports::history::{Completion, Partition, Read, ReadPurpose, Reset, Send};
 use acked_reports::{History, Key};
 
 use super::input::ClientEvent;
@@ -104,6 +104,12 @@ impl Clients {
                     position,
                     at_us: micros(now),
                 });
+                None
+            }
+            ClientEvent::PositionReset { client, topic, index, from, to, reason } => {
+                let partition = Partition { topic: self.history.topic(topic), index };
+                let (reads_before, at_us) = (self.history.reads.len(), micros(now));
+                self.history.resets.push(Reset { client, partition, from, to, reason, reads_before, at_us });
                 None
             }
             ClientEvent::PollEnded { operation, .. } | ClientEvent::CallEnded { operation, .. } => {

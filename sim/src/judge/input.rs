@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use acked_core::{NodeId, Time};
-pub use acked_reports::history::ReadPurpose;
+pub use acked_reports::history::{ReadPurpose, ResetReason};
 
 use super::checks::Checks;
 
@@ -91,6 +91,16 @@ pub enum ClientEvent<'a> {
         index: i32,
         records: &'a [(i64, u64)],
         position: i64,
+    },
+    /// The application was told that the position of its reader no longer holds: `from` was the next offset, `to` is
+    /// (`None` while a leader has to be asked for it; it is told again then). Told before the records that follow.
+    PositionReset {
+        client: u32,
+        topic: &'a str,
+        index: i32,
+        from: i64,
+        to: Option<i64>,
+        reason: ResetReason,
     },
     /// The poll is over; `code` is 0 or Kafka's error code.
     PollEnded {

@@ -46,7 +46,8 @@ pub use checks::{Check, Checks, Comparisons, INVARIANTS, Invariant, View};
 pub use content::content_hash;
 pub use finding::{Finding, Licence, LostRecord, RecordKey, Rule};
 pub use input::{
-    ClientEvent, FaultEvent, FinalPartition, FinalState, JudgeConfig, Probe, ReadPurpose, TopicContract,
+    ClientEvent, FaultEvent, FinalPartition, FinalState, JudgeConfig, Probe, ReadPurpose, ResetReason,
+    TopicContract,
 };
 pub use verdict::{Judge, Judgement};
 

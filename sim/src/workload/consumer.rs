@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acked_client::Consumer;
-use acked_core::consumer::{ConsumedRecord, Start};
+use acked_core::consumer::{ConsumedRecord, Event, Start};
 use acked_core::settings::ConsumerSettings;
 use acked_env::Env;
 
-use crate::judge::{ClientEvent, ReadPurpose, content_hash};
+use crate::judge::{ClientEvent, ReadPurpose, ResetReason, content_hash};
 use crate::plan::TopicPlan;
 use crate::runner::recorder::Recorder;
 
@@ -108,6 +108,9 @@ async fn poll(
     let operation = recorder.next_operation();
     recorder.client(&ClientEvent::PollInvoked { client, operation, purpose });
     let polled = consumer.poll(POLL_WAIT).await;
+    for event in &polled.events {
+        take_event(event, consumer, client, recorder);
+    }
     *batch = polled.records;
     let mut run: Vec<(i64, u64)> = Vec::new();
     for (position, record) in batch.iter().enumerate() {
@@ -128,4 +131,30 @@ async fn poll(
         }
     }
     recorder.client(&ClientEvent::PollEnded { operation, code: 0 });
+}
+
+/// Tells of a position that moved other than by reading. Where no policy says how to go on, this application does: from
+/// where the logs part, or from the first record.
+fn take_event(event: &Event, consumer: &Consumer, client: u32, recorder: &Recorder) {
+    let (topic, index, from, to, reason) = match event {
+        Event::Truncated { topic, partition, offset, end_offset, resumes_at, .. } => {
+            if resumes_at.is_none() {
+                consumer.seek(topic.clone(), *partition, *end_offset, None);
+            }
+            let to = Some(resumes_at.unwrap_or(*end_offset));
+            (topic, *partition, *offset, to, ResetReason::Truncation)
+        }
+        Event::OutOfRange { topic, partition, offset, resets } => {
+            if !resets {
+                consumer.assign(topic.clone(), *partition, Start::Earliest);
+            }
+            (topic, *partition, *offset, None, ResetReason::OutOfRange)
+        }
+        Event::Reset { topic, partition, from, offset } => {
+            (topic, *partition, *from, Some(*offset), ResetReason::OutOfRange)
+        }
+        // Nothing moved: it is tried again, or the partition stands still.
+        Event::Failed { .. } => return,
+    };
+    recorder.client(&ClientEvent::PositionReset { client, topic, index, from, to, reason });
 }

@@ -225,6 +225,7 @@ impl Consumer {
                 false
             }
         };
+        assigned.given_up = resets.then_some(offset);
         let (topic, partition) = key.clone();
         self.events.push(Event::OutOfRange { topic, partition, offset, resets });
     }
@@ -278,6 +279,10 @@ impl Consumer {
                         assigned.failures = 0;
                         // Nothing was read yet, so there is no history to compare.
                         assigned.position = Position::At { offset, leader_epoch: None };
+                        if let Some(from) = assigned.given_up.take() {
+                            let (topic, partition) = listing.key;
+                            self.events.push(Event::Reset { topic, partition, from, offset });
+                        }
                     }
                 }
             },

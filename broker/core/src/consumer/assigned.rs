@@ -31,6 +31,8 @@ pub struct Serial(pub u64);
 #[derive(Debug)]
 pub struct Assigned {
     pub position: Position,
+    /// The position that was given up, until a leader said where to go on.
+    pub given_up: Option<i64>,
     pub halted: bool,
     pub retry_at: Time,
     /// Answers in a row that brought nothing but an error.
@@ -43,6 +45,7 @@ impl Assigned {
     pub fn new(position: Position) -> Assigned {
         Assigned {
             position,
+            given_up: None,
             halted: false,
             retry_at: Time::ZERO,
             failures: 0,

@@ -45,6 +45,8 @@ pub enum Event {
     /// The leader has no record at `offset`: it is below its first or above its last. Reading goes on where
     /// `auto.offset.reset` says, or waits for a seek when `resets` is false.
     OutOfRange { topic: Arc<str>, partition: i32, offset: i64, resets: bool },
+    /// A leader said where `auto.offset.reset` leads to: reading goes on at `offset` instead of at `from`.
+    Reset { topic: Arc<str>, partition: i32, from: i64, offset: i64 },
     /// The partition cannot be read; `code` is Kafka's. Reading waits for a seek when `halted`, and is tried again
     /// otherwise.
     Failed { topic: Arc<str>, partition: i32, code: i16, halted: bool },

@@ -332,6 +332,8 @@ fn position_out_of_range_is_reported_and_reset_by_policy() {
     world.assign(Start::At { offset: 9, leader_epoch: None });
     let polled = world.poll(1000 * MS);
     assert!(matches!(polled.events[..], [Event::OutOfRange { offset: 9, resets: true, .. }]));
+    let polled = world.poll(1000 * MS);
+    assert!(matches!(polled.events[..], [Event::Reset { from: 9, offset: 0, .. }]));
     assert_eq!(world.offsets(), [0]);
 }
 
