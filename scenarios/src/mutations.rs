@@ -2,12 +2,15 @@
 //! within how many seeds a check that sees only clients and logs must notice.
 
 use acked_core::Rules;
-use acked_core::rules::{BecomeFollower, IsrShrink, PendingProduce, PositionsOnNewEpoch, ProduceReply};
+use acked_core::rules::{
+    BecomeFollower, DedupeWindow, ElectedHighWatermark, FollowerPosition, IsrExpansion, IsrJoin, IsrShrink,
+    PendingProduce, PositionsOnNewEpoch, ProduceReply, ProducerState,
+};
 
 /// One deliberate bug.
 pub struct Mutation {
     pub name: &'static str,
-    /// The exhibit's number in the museum.
+    /// The exhibit's number in the museum, or the deviation from Apache Kafka that it takes back.
     pub museum: &'static str,
     /// What the code does wrong, in one sentence.
     pub text: &'static str,
@@ -41,6 +44,34 @@ pub static MUTATIONS: &[Mutation] = &[
         apply: |rules| rules.produce_reply = ProduceReply::OnReceipt,
     },
     Mutation {
+        name: "ack-over-leader-epochs",
+        museum: "deviation a",
+        text: "an acks=all produce that waits goes on to success in a later leader epoch if its broker leads again",
+        provoked_by: None,
+        apply: |rules| rules.pending_produce = PendingProduce::FailUnlessStillLeader,
+    },
+    Mutation {
+        name: "dedupe-window-one",
+        museum: "17",
+        text: "only the last batch of a producer is recognised when it comes again",
+        provoked_by: None,
+        apply: |rules| rules.dedupe_window = DedupeWindow::LastOnly,
+    },
+    Mutation {
+        name: "diverging-fetch-counts-as-ack",
+        museum: "6",
+        text: "a follower's fetch that is answered with a diverging epoch still says where its log ends",
+        provoked_by: None,
+        apply: |rules| rules.follower_position = FollowerPosition::FromDivergingFetches,
+    },
+    Mutation {
+        name: "hw-jumps-to-leo-on-election",
+        museum: "11",
+        text: "a new leader takes its whole log for committed",
+        provoked_by: None,
+        apply: |rules| rules.elected_high_watermark = ElectedHighWatermark::JumpsToEnd,
+    },
+    Mutation {
         name: "hw-truncate-on-become-follower",
         museum: "1",
         text: "a follower cuts its log to its own high watermark on every new leader epoch",
@@ -48,11 +79,25 @@ pub static MUTATIONS: &[Mutation] = &[
         apply: |rules| rules.become_follower = BecomeFollower::TruncateToHighWatermark,
     },
     Mutation {
+        name: "isr-join-before-epoch-start",
+        museum: "7",
+        text: "a follower joins the in-sync replicas at the high watermark, below the start of the leader epoch",
+        provoked_by: None,
+        apply: |rules| rules.isr_join = IsrJoin::AtHighWatermark,
+    },
+    Mutation {
         name: "isr-shrink-applied-eagerly",
         museum: "5",
         text: "a leader counts without a replica as soon as it asks the controller to remove it",
         provoked_by: provoked("museum-isr-shrink-applied-eagerly", MEDIUM),
         apply: |rules| rules.isr_shrink = IsrShrink::WhenProposed,
+    },
+    Mutation {
+        name: "maximal-isr-ignored",
+        museum: "4",
+        text: "a leader does not count a replica that it has asked the controller to add until it is told",
+        provoked_by: None,
+        apply: |rules| rules.isr_expansion = IsrExpansion::WhenCommitted,
     },
     Mutation {
         name: "positions-kept-over-skipped-epoch",
@@ -67,6 +112,13 @@ pub static MUTATIONS: &[Mutation] = &[
         text: "a produce that waits when its leader is demoted succeeds by the next leader's progress",
         provoked_by: provoked("museum-produce-acked-after-demotion", EASY),
         apply: |rules| rules.pending_produce = PendingProduce::CompleteByHighWatermark,
+    },
+    Mutation {
+        name: "producer-state-before-append",
+        museum: "15",
+        text: "a batch that is refused for want of in-sync replicas is remembered as if it had been appended",
+        provoked_by: None,
+        apply: |rules| rules.producer_state = ProducerState::BeforeAppend,
     },
 ];
 

@@ -35,11 +35,67 @@ pub enum IsrShrink {
     WhenProposed,
 }
 
+/// From when a proposed ISR expansion counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsrExpansion {
+    /// As soon as it is proposed: the controller may have committed it, and elect the new member, before it answers.
+    WhenProposed,
+    /// Only when it is known to be committed (museum 4).
+    WhenCommitted,
+}
+
+/// How far a follower outside the ISR must have come to join it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsrJoin {
+    /// To the high watermark and to the start of the leader epoch: the high watermark of a new leader may be stale.
+    AtEpochStart,
+    /// To the high watermark alone (museum 7, KAFKA-7128).
+    AtHighWatermark,
+}
+
+/// Which fetches say where a follower's log ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FollowerPosition {
+    /// Those that the leader's log agrees with.
+    FromAgreeingFetches,
+    /// Those answered with a diverging epoch too (museum 6, KAFKA-13141).
+    FromDivergingFetches,
+}
+
+/// Where a new leader's high watermark begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ElectedHighWatermark {
+    /// Where the replica's own was: behind it nothing is known to be committed.
+    Kept,
+    /// At the end of its log (museum 11).
+    JumpsToEnd,
+}
+
+/// When a producer's batch is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProducerState {
+    /// Once the log holds it.
+    AfterAppend,
+    /// Before the in-sync replicas are counted, and it stays when they are too few (museum 15, KAFKA-6683).
+    BeforeAppend,
+}
+
+/// How many batches of a producer are recognised when they come again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DedupeWindow {
+    /// As many as may be in flight: five.
+    InFlight,
+    /// Only the last (museum 17, KAFKA-5494).
+    LastOnly,
+}
+
 /// What becomes of waiting acks=all produces when the replica stops leading their epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PendingProduce {
     /// They fail with NOT_LEADER_OR_FOLLOWER.
     FailOnDemotion,
+    /// They fail only if another replica leads now, and else wait on in the new epoch: Apache Kafka 4.3.1.
+    FailUnlessStillLeader,
     /// They wait on, and succeed once the local high watermark passes, whoever advanced it (museum 10).
     CompleteByHighWatermark,
 }
@@ -51,6 +107,12 @@ pub struct Rules {
     pub positions_on_new_epoch: PositionsOnNewEpoch,
     pub become_follower: BecomeFollower,
     pub isr_shrink: IsrShrink,
+    pub isr_expansion: IsrExpansion,
+    pub isr_join: IsrJoin,
+    pub follower_position: FollowerPosition,
+    pub elected_high_watermark: ElectedHighWatermark,
+    pub producer_state: ProducerState,
+    pub dedupe_window: DedupeWindow,
     pub pending_produce: PendingProduce,
 }
 
@@ -61,6 +123,12 @@ impl Rules {
         positions_on_new_epoch: PositionsOnNewEpoch::Forget,
         become_follower: BecomeFollower::TruncateOnDivergence,
         isr_shrink: IsrShrink::WhenCommitted,
+        isr_expansion: IsrExpansion::WhenProposed,
+        isr_join: IsrJoin::AtEpochStart,
+        follower_position: FollowerPosition::FromAgreeingFetches,
+        elected_high_watermark: ElectedHighWatermark::Kept,
+        producer_state: ProducerState::AfterAppend,
+        dedupe_window: DedupeWindow::InFlight,
         pending_produce: PendingProduce::FailOnDemotion,
     };
 }

@@ -16,6 +16,7 @@ use bytes::{Bytes, BytesMut};
 use super::append::{AppendError, AppendLimits, Appended, Prepared, PreparedAppend, check_client_batch};
 use super::recovery::RecoveredLog;
 use super::{BatchEntry, EpochCache, ProducerBatch, ProducerStates, Sequence};
+use crate::rules::DedupeWindow;
 use crate::settings::TimestampType;
 
 /// See the file's header.
@@ -116,6 +117,7 @@ impl Log {
         records: &Bytes,
         leader_epoch: i32,
         limits: &AppendLimits,
+        window: DedupeWindow,
         now_ms: i64,
     ) -> Result<Prepared, AppendError> {
         assert!(leader_epoch >= 0, "a leader has an epoch");
@@ -128,7 +130,7 @@ impl Log {
         let header = BatchHeader { base_offset, max_timestamp, ..batch.header };
         if header.has_producer_id()
             && let Sequence::Repeat { base_offset, last_offset, max_timestamp } =
-                self.producers.check(&producer_batch(&header))?
+                self.producers.check(&producer_batch(&header), window)?
         {
             return Ok(Prepared::Duplicate { base_offset, last_offset, timestamp_ms: max_timestamp });
         }
@@ -169,6 +171,19 @@ impl Log {
         let epochs_changed = self.push(entry);
         assert_eq!(self.log_end_offset, last_offset + 1, "the batch is the end of the log");
         Appended { bytes, position, base_offset, last_offset, epochs_changed }
+    }
+
+    /// Remembers a batch of an idempotent producer that is not appended: what only a rule of the bug museum does.
+    pub fn remember_unappended(&mut self, prepared: &PreparedAppend) {
+        self.producers.apply(&ProducerBatch {
+            producer_id: prepared.producer_id,
+            producer_epoch: prepared.producer_epoch,
+            base_sequence: prepared.base_sequence,
+            base_offset: prepared.base_offset,
+            last_offset: prepared.last_offset,
+            max_timestamp: prepared.max_timestamp,
+            is_control: false,
+        });
     }
 
     /// Takes in what a leader sent (kafka-rules 1.5): checksums and increasing offsets are checked, sequences are not.

@@ -8,6 +8,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::rules::DedupeWindow;
+
 /// Batches remembered per producer: what may be in flight at once.
 pub const WINDOW: usize = 5;
 
@@ -86,15 +88,15 @@ pub struct ProducerStates {
 }
 
 impl ProducerStates {
-    /// Judges a client's batch; its offsets may be any that are as far apart as the real ones.
-    pub fn check(&self, batch: &ProducerBatch) -> Result<Sequence, SequenceError> {
+    /// Judges a client's batch; of the batches before, `window` says how many are recognised. Its offsets may be any that are as far apart as the real ones.
+    pub fn check(&self, batch: &ProducerBatch, window: DedupeWindow) -> Result<Sequence, SequenceError> {
         assert!(batch.producer_id >= 0, "only idempotent batches are checked");
         assert!(!batch.is_control, "clients do not write control batches");
         let producer_id = batch.producer_id;
         // A producer that was never seen, or has expired, may start anywhere.
         let Some(producer) = self.producers.get(&producer_id) else { return Ok(Sequence::New) };
         if batch.producer_epoch == producer.epoch
-            && let Some(repeated) = producer.window.iter().find(|known| {
+            && let Some(repeated) = producer.window.iter().rev().take(recognised(window)).find(|known| {
                 known.base_sequence == batch.base_sequence && known.last_sequence == batch.last_sequence()
             })
         {
@@ -171,11 +173,21 @@ impl ProducerStates {
     }
 }
 
+/// Rule seam: how many of a producer's last batches are recognised when they come again.
+fn recognised(window: DedupeWindow) -> usize {
+    match window {
+        DedupeWindow::InFlight => WINDOW,
+        DedupeWindow::LastOnly => 1,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    const ALL: DedupeWindow = DedupeWindow::InFlight;
 
     fn batch(producer_epoch: i16, base_sequence: i32, base_offset: i64, count: i64) -> ProducerBatch {
         ProducerBatch {
@@ -205,14 +217,14 @@ mod tests {
 
     #[test]
     fn unknown_producer_starts_anywhere() {
-        assert_eq!(states(&[]).check(&batch(3, 42, 0, 1)), Ok(Sequence::New));
+        assert_eq!(states(&[]).check(&batch(3, 42, 0, 1), ALL), Ok(Sequence::New));
     }
 
     #[test]
     fn next_sequence_is_one_behind_the_last_record() {
         let states = states(&[batch(0, 0, 0, 3)]);
-        assert_eq!(states.check(&batch(0, 3, 3, 1)), Ok(Sequence::New));
-        assert_eq!(states.check(&batch(0, 4, 3, 1)), out_of_order(4, 3));
+        assert_eq!(states.check(&batch(0, 3, 3, 1), ALL), Ok(Sequence::New));
+        assert_eq!(states.check(&batch(0, 4, 3, 1), ALL), out_of_order(4, 3));
     }
 
     #[test]
@@ -225,45 +237,45 @@ mod tests {
                 last_offset: known.last_offset,
                 max_timestamp: known.max_timestamp,
             };
-            assert_eq!(states.check(known), Ok(repeat));
+            assert_eq!(states.check(known, ALL), Ok(repeat));
         }
-        assert_eq!(states.check(&batches[0]), out_of_order(0, 6));
+        assert_eq!(states.check(&batches[0], ALL), out_of_order(0, 6));
     }
 
     #[test]
     fn repeat_with_other_bounds_is_no_repeat() {
         let states = states(&[batch(0, 0, 0, 3)]);
-        assert_eq!(states.check(&batch(0, 0, 3, 2)), out_of_order(0, 3));
+        assert_eq!(states.check(&batch(0, 0, 3, 2), ALL), out_of_order(0, 3));
     }
 
     #[test]
     fn new_epoch_starts_at_zero_and_forgets_the_window() {
         let mut states = states(&[batch(0, 0, 0, 5)]);
-        assert_eq!(states.check(&batch(1, 5, 5, 1)), out_of_order(5, 0));
+        assert_eq!(states.check(&batch(1, 5, 5, 1), ALL), out_of_order(5, 0));
         // The same bounds as the batch of the old epoch, yet no repeat.
-        assert_eq!(states.check(&batch(1, 0, 5, 5)), Ok(Sequence::New));
+        assert_eq!(states.check(&batch(1, 0, 5, 5), ALL), Ok(Sequence::New));
         states.apply(&batch(1, 0, 5, 5));
         let stale = SequenceError::StaleEpoch { producer_id: 7, given: 0, known: 1 };
-        assert_eq!(states.check(&batch(0, 0, 10, 5)), Err(stale));
+        assert_eq!(states.check(&batch(0, 0, 10, 5), ALL), Err(stale));
     }
 
     #[test]
     fn marker_raises_the_epoch_and_then_zero_is_required() {
         let states = states(&[batch(0, 0, 0, 1), marker(1, 1)]);
-        assert_eq!(states.check(&batch(1, 0, 2, 1)), Ok(Sequence::New));
-        assert_eq!(states.check(&batch(1, 1, 2, 1)), out_of_order(1, 0));
+        assert_eq!(states.check(&batch(1, 0, 2, 1), ALL), Ok(Sequence::New));
+        assert_eq!(states.check(&batch(1, 1, 2, 1), ALL), out_of_order(1, 0));
     }
 
     #[test]
     fn marker_of_the_same_epoch_keeps_the_window() {
         let states = states(&[batch(0, 0, 0, 1), marker(0, 1)]);
-        assert_eq!(states.check(&batch(0, 1, 2, 1)), Ok(Sequence::New));
+        assert_eq!(states.check(&batch(0, 1, 2, 1), ALL), Ok(Sequence::New));
     }
 
     #[test]
     fn sequence_wraps_to_zero() {
         let states = states(&[batch(0, i32::MAX - 1, 0, 2)]);
-        assert_eq!(states.check(&batch(0, 0, 2, 1)), Ok(Sequence::New));
+        assert_eq!(states.check(&batch(0, 0, 2, 1), ALL), Ok(Sequence::New));
         assert_eq!(batch(0, i32::MAX, 0, 3).last_sequence(), 1);
     }
 
@@ -287,7 +299,7 @@ mod tests {
             for (epoch, sequence, count) in tries {
                 let offset = history.last().map_or(0, |last| last.last_offset + 1);
                 let tried = batch(epoch, sequence, offset, count);
-                let verdict = states.check(&tried);
+                let verdict = states.check(&tried, ALL);
                 prop_assert_eq!(verdict.is_ok(), model_accepts(&history, &tried), "{:?}", tried);
                 if verdict == Ok(Sequence::New) {
                     states.apply(&tried);

@@ -18,8 +18,9 @@ use acked_wire::{AlterPartitionRequest, AlterPartitionResponse, error_code};
 
 use super::broker::Broker;
 use super::interface::ReplicaEffect;
-use super::partition::{IsrChange, Replica, Role};
+use super::partition::{IsrChange, Leading, Replica, Role};
 use crate::observation::Observation;
+use crate::rules::IsrJoin;
 use crate::types::{NodeId, Output, PeerError, Time, TopicPartition};
 
 /// `LeaderRecoveryState` of KIP-704: the leader may lack committed records, or does not.
@@ -192,7 +193,15 @@ fn may_join(replica: &Replica, follower: NodeId, broker: &Broker) -> bool {
         && !view.in_controlled_shutdown
         && position.broker_epoch == Some(view.broker_epoch)
         && log_end_offset >= replica.high_watermark
-        && log_end_offset >= leading.epoch_start_offset
+        && log_end_offset >= least_end_to_join(broker.rules.isr_join, leading)
+}
+
+/// Rule seam: where a follower's log must end besides the high watermark.
+fn least_end_to_join(rule: IsrJoin, leading: &Leading) -> i64 {
+    match rule {
+        IsrJoin::AtEpochStart => leading.epoch_start_offset,
+        IsrJoin::AtHighWatermark => 0,
+    }
 }
 
 fn judged_epoch(replica: &Replica, member: NodeId, broker: &Broker) -> i64 {

@@ -72,7 +72,10 @@ impl ReplicaManager {
                             repeated.push(partition);
                         }
                     }
-                    Err(refused) => pending.refuse(partition, refused, Some(replica), out),
+                    Err(refused) => {
+                        produce::after_refusal(replica, records, refused, wall_clock_ms, &self.broker);
+                        pending.refuse(partition, refused, Some(replica), out);
+                    }
                 }
             }
         }

@@ -4,10 +4,11 @@ use bytes::{Bytes, BytesMut};
 
 use super::{NOW_MS, client_batch, idempotent_batch, stored_batch};
 use crate::log::{AppendError, AppendLimits, Appended, Log, Prepared, Slice, Truncation};
+use crate::rules::DedupeWindow;
 use crate::settings::TimestampType;
 
 fn prepare(log: &Log, records: &Bytes) -> Result<Prepared, AppendError> {
-    log.prepare_append(records, 3, &AppendLimits::default(), NOW_MS)
+    log.prepare_append(records, 3, &AppendLimits::default(), DedupeWindow::InFlight, NOW_MS)
 }
 
 fn append(log: &mut Log, records: &Bytes) -> Appended {
@@ -71,7 +72,9 @@ fn flipped_bit_under_the_checksum_is_corrupt() {
 fn larger_batch_than_allowed_is_refused_by_its_size() {
     let limits = AppendLimits { max_message_bytes: 80, ..AppendLimits::default() };
     let records = client_batch(5).build().freeze();
-    let error = Log::empty().prepare_append(&records, 0, &limits, NOW_MS).expect_err("too large");
+    let error = Log::empty()
+        .prepare_append(&records, 0, &limits, DedupeWindow::InFlight, NOW_MS)
+        .expect_err("too large");
     assert_eq!(error.code(), error_code::MESSAGE_TOO_LARGE);
 }
 
@@ -112,18 +115,24 @@ fn timestamp_far_in_the_future_is_refused_by_default() {
     let log = Log::empty();
     let limits = AppendLimits::default();
     let records = client_batch(1).build().freeze();
-    assert!(log.prepare_append(&records, 0, &limits, NOW_MS - hour).is_ok());
-    let error =
-        log.prepare_append(&records, 0, &limits, NOW_MS - hour - 1).expect_err("an hour and more ahead");
+    assert!(log.prepare_append(&records, 0, &limits, DedupeWindow::InFlight, NOW_MS - hour).is_ok());
+    let error = log
+        .prepare_append(&records, 0, &limits, DedupeWindow::InFlight, NOW_MS - hour - 1)
+        .expect_err("an hour and more ahead");
     assert_eq!(error.code(), error_code::INVALID_TIMESTAMP);
-    assert!(log.prepare_append(&records, 0, &limits, i64::MAX).is_ok(), "the past is open by default");
+    assert!(
+        log.prepare_append(&records, 0, &limits, DedupeWindow::InFlight, i64::MAX).is_ok(),
+        "the past is open by default"
+    );
 }
 
 #[test]
 fn log_append_time_is_the_brokers_and_the_checksum_follows() {
     let limits = AppendLimits { timestamp_type: TimestampType::LogAppendTime, ..AppendLimits::default() };
     let records = client_batch(2).build().freeze();
-    let prepared = Log::empty().prepare_append(&records, 0, &limits, 5_000).expect("a good batch");
+    let prepared = Log::empty()
+        .prepare_append(&records, 0, &limits, DedupeWindow::InFlight, 5_000)
+        .expect("a good batch");
     let Prepared::Append(prepared) = prepared else { panic!("a new batch") };
     assert_eq!(prepared.max_timestamp, 5_000);
     let stored = BatchView::only(&prepared.bytes).expect("one batch");

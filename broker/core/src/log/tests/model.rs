@@ -3,6 +3,7 @@ use proptest::prelude::*;
 
 use super::{NOW_MS, client_batch, idempotent_batch};
 use crate::log::{AppendLimits, Appended, EpochCache, FoundLog, Log, Prepared, RecoveryPlan, Slice, recover};
+use crate::rules::DedupeWindow;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -124,7 +125,13 @@ fn apply(step: &Step, log: &mut Log, model: &mut Model) {
                 Some((id, sequence)) => idempotent_batch(id, 0, sequence, *count),
                 None => client_batch(*count).build().freeze(),
             };
-            let prepared = log.prepare_append(&records, model.epoch, &AppendLimits::default(), NOW_MS);
+            let prepared = log.prepare_append(
+                &records,
+                model.epoch,
+                &AppendLimits::default(),
+                DedupeWindow::InFlight,
+                NOW_MS,
+            );
             let Ok(Prepared::Append(prepared)) = prepared else { panic!("{prepared:?}") };
             let appended = log.commit_append(prepared);
             take_in(model, &appended);
@@ -133,7 +140,13 @@ fn apply(step: &Step, log: &mut Log, model: &mut Model) {
         Step::Repeat { producer } => {
             let Some((batch, sequence)) = model.last_of(*producer) else { return };
             let records = idempotent_batch(*producer, 0, sequence, batch.count);
-            let prepared = log.prepare_append(&records, model.epoch, &AppendLimits::default(), NOW_MS);
+            let prepared = log.prepare_append(
+                &records,
+                model.epoch,
+                &AppendLimits::default(),
+                DedupeWindow::InFlight,
+                NOW_MS,
+            );
             let expected = Prepared::Duplicate {
                 base_offset: batch.base_offset,
                 last_offset: batch.base_offset + batch.count - 1,
@@ -233,7 +246,7 @@ proptest! {
         }
         for records in [Bytes::from(bytes), Bytes::from(batch)] {
             let mut log = Log::empty();
-            let _ = log.prepare_append(&records, 0, &AppendLimits::default(), NOW_MS);
+            let _ = log.prepare_append(&records, 0, &AppendLimits::default(), DedupeWindow::InFlight, NOW_MS);
             let _ = log.append_as_follower(&records, 5);
             let _ = recover(FoundLog { bytes: records, ..FoundLog::default() });
         }

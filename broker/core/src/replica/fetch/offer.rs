@@ -8,6 +8,7 @@ use super::request::{Part, Pending};
 use crate::observation::Fetcher;
 use crate::replica::broker::Broker;
 use crate::replica::partition::Replica;
+use crate::rules::FollowerPosition;
 use crate::types::{NodeId, Time, TopicPartition};
 
 /// From this version on a consumer may read from a follower (KIP-392).
@@ -97,12 +98,23 @@ pub(in crate::replica) fn record(
     now: Time,
 ) -> Option<NodeId> {
     let Fetcher::Follower(follower) = pending.fetcher else { return None };
-    if part.refused.is_some() || !matches!(offer(replica, part, pending, broker), Offer::Below(_)) {
+    if part.refused.is_some()
+        || !says_position(broker.rules.follower_position, offer(replica, part, pending, broker))
+    {
         return None;
     }
     let leader_end = replica.writes.end();
     replica.leading_mut()?.record_fetch(follower, part.offset, pending.broker_epoch, leader_end, now);
     Some(follower)
+}
+
+/// Rule seam: whether a fetch that is answered so says where its follower's log ends.
+fn says_position(rule: FollowerPosition, offer: Offer) -> bool {
+    match offer {
+        Offer::Below(_) => true,
+        Offer::Diverging(..) => rule == FollowerPosition::FromDivergingFetches,
+        Offer::Refused(_) => false,
+    }
 }
 
 /// Whether a fetch has something to be told before its time is up.

@@ -8,7 +8,7 @@
 //!
 //! Source: kafka-rules 1.1, 1.4, 2, 3; KIP-497.
 
-use crate::rules::{IsrShrink, PositionsOnNewEpoch};
+use crate::rules::{IsrExpansion, IsrShrink, PositionsOnNewEpoch, Rules};
 use crate::types::{NodeId, Time};
 
 /// A follower as its fetches show it.
@@ -116,14 +116,10 @@ impl Leading {
     }
 
     /// The replicas that count now: the committed ISR and proposed additions. A proposed removal goes on counting
-    /// until it is committed, unless the rule says otherwise.
-    pub fn maximal_isr<'a>(
-        &'a self,
-        rule: IsrShrink,
-        isr: &'a [NodeId],
-    ) -> impl Iterator<Item = NodeId> + 'a {
-        let change = self.change.as_ref();
-        let kept = isr.iter().copied().filter(move |member| still_counts(rule, change, *member));
+    /// until it is committed, unless the rules say otherwise.
+    pub fn maximal_isr<'a>(&'a self, rules: &Rules, isr: &'a [NodeId]) -> impl Iterator<Item = NodeId> + 'a {
+        let kept = self.committed_isr(rules, isr);
+        let change = self.change.as_ref().filter(|_| counts_additions(rules.isr_expansion));
         let added = change
             .map_or(&[][..], |change| &change.proposed)
             .iter()
@@ -132,13 +128,13 @@ impl Leading {
         kept.chain(added)
     }
 
-    /// The committed ISR, or what the rule takes for it.
+    /// The committed ISR, or what the rules take for it.
     pub fn committed_isr<'a>(
         &'a self,
-        rule: IsrShrink,
+        rules: &Rules,
         isr: &'a [NodeId],
     ) -> impl Iterator<Item = NodeId> + 'a {
-        let change = self.change.as_ref();
+        let (rule, change) = (rules.isr_shrink, self.change.as_ref());
         isr.iter().copied().filter(move |member| still_counts(rule, change, *member))
     }
 
@@ -146,17 +142,17 @@ impl Leading {
     /// too few are in sync.
     pub fn committable(
         &self,
-        rule: IsrShrink,
+        rules: &Rules,
         isr: &[NodeId],
         leader: NodeId,
         leader_end: i64,
         min_insync: usize,
     ) -> Option<i64> {
-        if self.committed_isr(rule, isr).count() < min_insync {
+        if self.committed_isr(rules, isr).count() < min_insync {
             return None;
         }
         let mut end = leader_end;
-        for member in self.maximal_isr(rule, isr).filter(|member| *member != leader) {
+        for member in self.maximal_isr(rules, isr).filter(|member| *member != leader) {
             end = end.min(self.position(member)?.log_end_offset?);
         }
         Some(end)
@@ -183,5 +179,13 @@ fn still_counts(rule: IsrShrink, change: Option<&IsrChange>, member: NodeId) -> 
     match rule {
         IsrShrink::WhenCommitted => true,
         IsrShrink::WhenProposed => change.is_none_or(|change| change.proposes(member)),
+    }
+}
+
+/// Rule seam: whether proposed additions count before they are committed.
+fn counts_additions(rule: IsrExpansion) -> bool {
+    match rule {
+        IsrExpansion::WhenProposed => true,
+        IsrExpansion::WhenCommitted => false,
     }
 }

@@ -20,7 +20,7 @@ use crate::log::{AppendLimits, Log};
 use crate::observation::{Observation, PartitionState};
 use crate::replica::broker::Broker;
 use crate::replica::interface::{PartitionAssignment, ReplicaEffect};
-use crate::rules::BecomeFollower;
+use crate::rules::{BecomeFollower, ElectedHighWatermark};
 use crate::types::{NodeId, Output, RequestId, Time, TopicPartition};
 
 /// What a follower is about to ask its leader.
@@ -266,6 +266,7 @@ impl Replica {
         leading.keep_positions(broker.rules.positions_on_new_epoch, before);
         leading.cover(broker.node(), &self.state.replicas, &self.state.isr, now);
         self.role = Role::Leading(leading);
+        self.high_watermark = self.elected_high_watermark(broker.rules.elected_high_watermark);
         out.observe(Observation::BecameLeader {
             partition: self.id,
             leader_epoch: self.state.leader_epoch,
@@ -274,6 +275,14 @@ impl Replica {
         });
         if self.log.assign_epoch_start(self.state.leader_epoch) {
             self.save_epochs(broker, out);
+        }
+    }
+
+    /// Rule seam: where the high watermark of a new leader begins.
+    fn elected_high_watermark(&self, rule: ElectedHighWatermark) -> i64 {
+        match rule {
+            ElectedHighWatermark::Kept => self.high_watermark,
+            ElectedHighWatermark::JumpsToEnd => self.writes.end(),
         }
     }
 

@@ -12,9 +12,9 @@ impl Replica {
     /// As leader, raises it as far as everybody who counts has got. Gives whether it moved.
     pub fn raise_high_watermark(&mut self, broker: &Broker, out: &mut Output<ReplicaEffect>) -> bool {
         let Role::Leading(leading) = &self.role else { return false };
-        let rule = broker.rules.isr_shrink;
+        let rules = &broker.rules;
         let (isr, own_end, min_insync) = (&self.state.isr, self.writes.end(), self.min_insync());
-        let Some(to) = leading.committable(rule, isr, broker.node(), own_end, min_insync) else {
+        let Some(to) = leading.committable(rules, isr, broker.node(), own_end, min_insync) else {
             return false;
         };
         if to <= self.high_watermark {
@@ -26,7 +26,7 @@ impl Replica {
             from: self.high_watermark,
             to,
             isr: self.state.isr.clone(),
-            maximal_isr: leading.maximal_isr(rule, isr).collect(),
+            maximal_isr: leading.maximal_isr(rules, isr).collect(),
             min_insync: i32::try_from(min_insync).expect("bounded by the configured value"),
         });
         self.high_watermark = to;

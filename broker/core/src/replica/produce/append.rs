@@ -8,6 +8,7 @@ use crate::log::{AppendError, Prepared, PreparedAppend};
 use crate::replica::broker::Broker;
 use crate::replica::interface::ReplicaEffect;
 use crate::replica::partition::Replica;
+use crate::rules::ProducerState;
 use crate::settings::TimestampType;
 use crate::types::Output;
 
@@ -80,14 +81,38 @@ pub(in crate::replica) fn examine(
     let Some(leading) = replica.leading() else {
         return Err(Refused::with(error_code::NOT_LEADER_OR_FOLLOWER));
     };
-    let in_sync = leading.committed_isr(broker.rules.isr_shrink, &replica.state.isr).count();
+    let in_sync = leading.committed_isr(&broker.rules, &replica.state.isr).count();
     if acks == Acks::All && in_sync < replica.min_insync() {
         return Err(Refused::with(error_code::NOT_ENOUGH_REPLICAS));
     }
     let Some(records) = records else { return Err(Refused::with(error_code::INVALID_RECORD)) };
     let log = &replica.log;
-    log.prepare_append(records, replica.leader_epoch(), &replica.limits, wall_clock_ms)
+    let window = broker.rules.dedupe_window;
+    log.prepare_append(records, replica.leader_epoch(), &replica.limits, window, wall_clock_ms)
         .map_err(|error| refused(&error, log.log_start_offset()))
+}
+
+/// Rule seam: whether the batch of a part that is refused is remembered all the same, as if the log held it.
+pub(in crate::replica) fn after_refusal(
+    replica: &mut Replica,
+    records: Option<&Bytes>,
+    refused: Refused,
+    wall_clock_ms: i64,
+    broker: &Broker,
+) {
+    match broker.rules.producer_state {
+        ProducerState::AfterAppend => {}
+        ProducerState::BeforeAppend => {
+            let (epoch, window) = (replica.leader_epoch(), broker.rules.dedupe_window);
+            if refused.code == error_code::NOT_ENOUGH_REPLICAS
+                && let Some(records) = records
+                && let Ok(Prepared::Append(prepared)) =
+                    replica.log.prepare_append(records, epoch, &replica.limits, window, wall_clock_ms)
+            {
+                replica.log.remember_unappended(&prepared);
+            }
+        }
+    }
 }
 
 fn refused(error: &AppendError, log_start_offset: i64) -> Refused {

@@ -53,7 +53,7 @@ fn maximal_isr<'a>(
     replica: &'a Replica,
     broker: &Broker,
 ) -> impl Iterator<Item = NodeId> + 'a {
-    leading.maximal_isr(broker.rules.isr_shrink, &replica.state.isr)
+    leading.maximal_isr(&broker.rules, &replica.state.isr)
 }
 
 /// Rule seam: the waiting parts that fail because the leader epoch of their append has ended.
@@ -61,6 +61,8 @@ pub(in crate::replica) fn failed_by_new_epoch(rule: PendingProduce, replica: &mu
     let mut failed: Vec<Waiter> = replica.awaiting_write.drain(..).collect();
     match rule {
         PendingProduce::FailOnDemotion => failed.extend(replica.awaiting_commit.drain(..)),
+        PendingProduce::FailUnlessStillLeader if replica.leading().is_some() => {}
+        PendingProduce::FailUnlessStillLeader => failed.extend(replica.awaiting_commit.drain(..)),
         PendingProduce::CompleteByHighWatermark => {}
     }
     failed
