@@ -4,7 +4,7 @@
 use acked_core::Rules;
 use acked_core::rules::{
     BecomeFollower, DedupeWindow, ElectedHighWatermark, FollowerPosition, IsrExpansion, IsrJoin, IsrShrink,
-    PendingProduce, PositionsOnNewEpoch, ProduceReply, ProducerState,
+    PendingProduce, PositionsOnNewEpoch, ProduceReply, ProducerState, QuorumAppend, VoteReply,
 };
 
 /// One deliberate bug.
@@ -25,6 +25,8 @@ pub struct Provocation {
     pub scenario: &'static str,
     pub configuration: &'static str,
     pub seeds: u64,
+    /// A check of the metadata quorum kills it as well: what it breaks need not reach a client within one run.
+    pub quorum_checks_kill: bool,
 }
 
 /// Seeds within which an easy exhibit is found, and one of medium difficulty.
@@ -120,10 +122,28 @@ pub static MUTATIONS: &[Mutation] = &[
         provoked_by: None,
         apply: |rules| rules.producer_state = ProducerState::BeforeAppend,
     },
+    Mutation {
+        name: "raft-ack-before-flush",
+        museum: "14",
+        text: "a controller vouches for what it appended to the metadata log and did not sync",
+        provoked_by: provoked_in_quorum("museum-raft-ack-before-flush", EASY),
+        apply: |rules| rules.quorum_append = QuorumAppend::LeftToTheOperatingSystem,
+    },
+    Mutation {
+        name: "raft-vote-not-persisted",
+        museum: "13",
+        text: "a controller answers that it voted before the vote is synced",
+        provoked_by: provoked_in_quorum("museum-raft-vote-not-persisted", MEDIUM),
+        apply: |rules| rules.vote_reply = VoteReply::BeforeSaved,
+    },
 ];
 
 const fn provoked(scenario: &'static str, seeds: u64) -> Option<Provocation> {
-    Some(Provocation { scenario, configuration: "default", seeds })
+    Some(Provocation { scenario, configuration: "default", seeds, quorum_checks_kill: false })
+}
+
+const fn provoked_in_quorum(scenario: &'static str, seeds: u64) -> Option<Provocation> {
+    Some(Provocation { scenario, configuration: "default", seeds, quorum_checks_kill: true })
 }
 
 /// The mutation of that name.

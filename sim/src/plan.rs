@@ -91,13 +91,15 @@ pub struct FaultPlan {
     pub arguments: BTreeMap<String, String>,
 }
 
-/// A state of the cluster, as the committed metadata say.
+/// A state of the cluster, as the committed metadata or the quorum's votes say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// The leader of the partition changed so often since the wait began (to nobody included).
     LeaderChanged { topic: String, index: i32, times: u64 },
     /// The partition has exactly so many in-sync replicas.
     IsrSize { topic: String, index: i32, size: usize },
+    /// So many votes of the metadata quorum were granted since the wait began, each to another than the voter.
+    VotesGranted { times: u64 },
 }
 
 /// One-way latency of every link.

@@ -184,7 +184,7 @@ pub enum Observation {
     },
 
     // ---- the metadata quorum
-    /// A vote for `candidate` was granted and its answer leaves; the vote is durable.
+    /// A vote for `candidate` (possibly itself) was granted and is told from now on; it is durable.
     VoteGranted {
         epoch: i32,
         candidate: NodeId,
@@ -204,11 +204,57 @@ pub enum Observation {
         epoch: i32,
         leader: NodeId,
     },
+    /// This node knows that everything below `to` is committed. The leader of `epoch` states it first.
     QuorumHighWatermark {
         epoch: i32,
         to: i64,
     },
     QuorumTruncated {
+        to: i64,
+    },
+    /// The metadata log as it was found at start. Everything in it counts as synced.
+    QuorumLogRecovered {
+        log_start_offset: i64,
+        log_end_offset: i64,
+        /// Of the last batch; 0 for an empty log.
+        last_epoch: i32,
+    },
+    /// The node moved to this epoch, and saved it.
+    QuorumEpochReached {
+        epoch: i32,
+    },
+    /// A batch was taken into the metadata log, by its leader or from it; it need not be synced yet.
+    QuorumAppended {
+        base_offset: i64,
+        /// Inclusive.
+        last_offset: i64,
+        /// Of the leader that wrote the batch.
+        epoch: i32,
+        /// The checksum that the batch carries; with the base offset and the epoch it tells two batches apart.
+        checksum: u32,
+    },
+    /// The node counts its metadata log as synced up to here, and vouches for it.
+    QuorumSynced {
+        to: i64,
+    },
+    /// The set of voters in force on this node from now on: by the record at `offset`, or by its configuration (-1).
+    /// Voters with static configuration have a zero directory id.
+    QuorumVoters {
+        offset: i64,
+        voters: Vec<(NodeId, Uuid)>,
+    },
+    /// A snapshot of the committed metadata below `end_offset` is durable; `epoch` is that of its last record.
+    QuorumSnapshotCreated {
+        end_offset: i64,
+        epoch: i32,
+    },
+    /// The node replaced its metadata by a snapshot's: at start, or because its leader sent it there.
+    QuorumSnapshotLoaded {
+        end_offset: i64,
+        epoch: i32,
+    },
+    /// The metadata log begins here from now on; what lies below is in a snapshot.
+    QuorumLogStartAdvanced {
         to: i64,
     },
 

@@ -100,6 +100,25 @@ pub enum PendingProduce {
     CompleteByHighWatermark,
 }
 
+/// When the answer to a granted vote of the metadata quorum leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VoteReply {
+    /// Once epoch and vote are synced (KIP-595).
+    WhenSaved,
+    /// At once, while they are still being saved (museum 13).
+    BeforeSaved,
+}
+
+/// From when a quorum node vouches for what it appended to its metadata log, as voter by its next fetch and as leader
+/// by counting itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuorumAppend {
+    /// Once it is synced (KIP-595).
+    SyncedBeforeAcknowledged,
+    /// Once it is handed to the operating system, which writes it when it likes (museum 14).
+    LeftToTheOperatingSystem,
+}
+
 /// The rules in force on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -114,6 +133,8 @@ pub struct Rules {
     pub producer_state: ProducerState,
     pub dedupe_window: DedupeWindow,
     pub pending_produce: PendingProduce,
+    pub vote_reply: VoteReply,
+    pub quorum_append: QuorumAppend,
 }
 
 impl Rules {
@@ -130,5 +151,7 @@ impl Rules {
         producer_state: ProducerState::AfterAppend,
         dedupe_window: DedupeWindow::InFlight,
         pending_produce: PendingProduce::FailOnDemotion,
+        vote_reply: VoteReply::WhenSaved,
+        quorum_append: QuorumAppend::SyncedBeforeAcknowledged,
     };
 }

@@ -1,4 +1,5 @@
-//! The files of the metadata quorum: its log and the quorum state. Every write is synced before it is reported.
+//! The files of the metadata quorum: its log and the quorum state. Every write is synced before it
+//! is reported, but for appends that ask for none ([`acked_core::rules::QuorumAppend`]).
 
 use acked_core::log::checkpoint::QuorumStateFile;
 use acked_env::{Disk, File};
@@ -13,6 +14,7 @@ pub enum MetadataOperation {
         write: u64,
         position: u64,
         bytes: Bytes,
+        sync: bool,
     },
     Truncate {
         write: u64,
@@ -40,8 +42,8 @@ pub async fn serve<D: Disk>(
     };
     while let Some(operation) = operations.recv().await {
         let done = match operation {
-            MetadataOperation::Append { write, position, bytes } => {
-                append(&log, position, bytes).await.map(|()| Event::MetadataLogSynced { write })
+            MetadataOperation::Append { write, position, bytes, sync } => {
+                append(&log, position, bytes, sync).await.map(|()| Event::MetadataLogSynced { write })
             }
             MetadataOperation::Truncate { write, size } => {
                 cut(&log, size).await.map(|()| Event::MetadataLogSynced { write })
@@ -67,9 +69,9 @@ pub async fn serve<D: Disk>(
     }
 }
 
-async fn append<F: File>(log: &F, position: u64, bytes: Bytes) -> std::io::Result<()> {
+async fn append<F: File>(log: &F, position: u64, bytes: Bytes, sync: bool) -> std::io::Result<()> {
     log.write_at(position, bytes).await?;
-    log.sync().await
+    if sync { log.sync().await } else { Ok(()) }
 }
 
 async fn cut<F: File>(log: &F, size: u64) -> std::io::Result<()> {

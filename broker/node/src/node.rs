@@ -100,6 +100,7 @@ impl<E: Env, O: Observer> Node<E, O> {
         let mut output = Output::default();
         let quorum = Quorum::start(
             quorum_config(&env, &config, &booted),
+            rules,
             booted.quorum_state,
             booted.metadata_log.clone(),
             env.rng("quorum"),

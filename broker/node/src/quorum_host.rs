@@ -93,8 +93,8 @@ impl QuorumHost {
                     let state = self.state_file(shell, state);
                     let _ = self.files.send(MetadataOperation::SaveState { save, state });
                 }
-                QuorumEffect::AppendLog { write, position, bytes } => {
-                    let _ = self.files.send(MetadataOperation::Append { write, position, bytes });
+                QuorumEffect::AppendLog { write, position, bytes, sync } => {
+                    let _ = self.files.send(MetadataOperation::Append { write, position, bytes, sync });
                 }
                 QuorumEffect::TruncateLog { write, size } => {
                     let _ = self.files.send(MetadataOperation::Truncate { write, size });

@@ -1,5 +1,5 @@
 //! `acked mutants`: every mutation must be killed by its own scenario, within its budget of seeds, by a check that sees
-//! only clients and logs. What the white-box checks say, and when, is reported beside it.
+//! only clients and logs; where the mutation says so, by one of the metadata quorum's too. What the white-box checks say, and when, is reported beside it.
 
 use std::io;
 
@@ -51,6 +51,9 @@ pub struct Hunt {
     pub first_white_box: Option<Sighting>,
     /// Seeds that gave no verdict; they kill nothing.
     pub undecided: u64,
+    /// Whether a check of the metadata quorum kills it as well.
+    #[serde(skip)]
+    quorum_checks_kill: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -156,6 +159,7 @@ pub fn hunt(
         killed: None,
         first_white_box: None,
         undecided: 0,
+        quorum_checks_kill: provocation.quorum_checks_kill,
     };
     let spans = seeds::spans(Seeds::Count(provocation.seeds), 1, 1);
     let progress = std::cell::RefCell::new(Progress::new(work.progress(), None));
@@ -174,7 +178,7 @@ pub fn hunt(
 impl Hunt {
     fn look_at(&mut self, result: &SeedResult) {
         self.seeds_run += 1;
-        let earliest = |wanted: fn(&str) -> bool| {
+        let earliest = |wanted: &dyn Fn(&str) -> bool| {
             let broken = result
                 .findings
                 .iter()
@@ -182,9 +186,11 @@ impl Hunt {
             broken.min_by_key(|finding| finding.time_us).map(|finding| sighting(result, finding))
         };
         if self.first_white_box.is_none() {
-            self.first_white_box = earliest(is_white_box);
+            self.first_white_box = earliest(&is_white_box);
         }
-        if let Some(sighting) = earliest(is_black_box) {
+        let by_quorum = self.quorum_checks_kill;
+        let kills = |invariant: &str| is_black_box(invariant) || by_quorum && is_of_quorum(invariant);
+        if let Some(sighting) = earliest(&kills) {
             self.killed = Some(Kill { seeds: self.seeds_run, sighting });
         } else if result.reason.is_some() {
             self.undecided += 1;
@@ -205,6 +211,11 @@ fn sighting(result: &SeedResult, finding: &Finding) -> Sighting {
 /// Whether the check sees only clients and logs. A panic or whatever else is no check, and kills nothing.
 pub fn is_black_box(invariant: &str) -> bool {
     view(invariant) == Some(View::BlackBox)
+}
+
+/// Whether the check is one of the metadata quorum's.
+fn is_of_quorum(invariant: &str) -> bool {
+    invariant.starts_with('Q') && view(invariant).is_some()
 }
 
 fn is_white_box(invariant: &str) -> bool {
@@ -251,6 +262,16 @@ pub fn human(hunt: &Hunt) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn check_of_the_quorum_kills_only_what_says_so() {
+        assert!(is_of_quorum("Q1") && !is_of_quorum("QUIT") && !is_of_quorum("S1"));
+        let allowed: Vec<&str> = provoked()
+            .filter(|(_, provocation)| provocation.quorum_checks_kill)
+            .map(|(mutation, _)| mutation.name)
+            .collect();
+        assert_eq!(allowed, ["raft-ack-before-flush", "raft-vote-not-persisted"]);
+    }
 
     #[test]
     fn only_checks_of_clients_and_logs_kill() {

@@ -129,8 +129,8 @@ pub struct Fault {
     pub arguments: Settings,
 }
 
-/// A state that a fault waits for, `{ leader-changed = "orders-0", times = 1 }` or `{ isr = "orders-0", size = 1 }`,
-/// and with `plus` how long after it.
+/// A state that a fault waits for, `{ leader-changed = "orders-0", times = 1 }`, `{ isr = "orders-0", size = 1 }` or
+/// `{ votes-granted = 1 }`, and with `plus` how long after it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct When {
@@ -138,6 +138,7 @@ pub struct When {
     pub times: Option<u64>,
     pub isr: Option<String>,
     pub size: Option<usize>,
+    pub votes_granted: Option<u64>,
     pub plus: Option<String>,
 }
 

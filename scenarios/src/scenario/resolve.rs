@@ -235,17 +235,19 @@ fn trigger(when: &When) -> Result<(Trigger, TimeRange), String> {
         nemesis::targets::topic_partition(text)
             .ok_or_else(|| format!("when: '{text}' is no partition such as orders-0"))
     };
-    let trigger = match (&when.leader_changed, when.times, &when.isr, when.size) {
-        (Some(text), times, None, None) => {
+    let trigger = match (&when.leader_changed, when.times, &when.isr, when.size, when.votes_granted) {
+        (Some(text), times, None, None, None) => {
             let (topic, index) = partition(text)?;
             Trigger::LeaderChanged { topic, index, times: times.unwrap_or(1) }
         }
-        (None, None, Some(text), Some(size)) => {
+        (None, None, None, None, Some(times)) => Trigger::VotesGranted { times },
+        (None, None, Some(text), Some(size), None) => {
             let (topic, index) = partition(text)?;
             Trigger::IsrSize { topic, index, size }
         }
         _ => {
-            let known = "{ leader-changed = \"orders-0\", times = 1 } or { isr = \"orders-0\", size = 1 }";
+            let known = "{ leader-changed = \"orders-0\", times = 1 }, { isr = \"orders-0\", size = 1 } or \
+                         { votes-granted = 1 }";
             return Err(format!("when is {known}, and plus = \"1s\" if it is not to fire at once"));
         }
     };

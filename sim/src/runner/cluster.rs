@@ -21,6 +21,8 @@ use crate::world::{BlockId, CrashKind, Host, SimEnv, World};
 const STOP_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How often a condition on the view is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// The same where a vote of the quorum is waited for.
+const VOTE_LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A member of the world: a broker, a controller or a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,13 +147,32 @@ impl Cluster {
     }
 
     /// Waits until `condition` holds or `wait_max` has passed; whether it held.
-    pub async fn until(&self, wait_max: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    pub async fn until(&self, wait_max: Duration, condition: impl FnMut() -> bool) -> bool {
+        self.until_seen(wait_max, LOOK_INTERVAL, condition).await
+    }
+
+    /// Waits until the state that a fault is tied to holds. Votes are looked for more closely than the rest: what
+    /// follows one is over within a few milliseconds.
+    pub async fn until_triggered(&self, wait_max: Duration, trigger: &Trigger) -> bool {
+        let interval = match trigger {
+            Trigger::VotesGranted { .. } => VOTE_LOOK_INTERVAL,
+            Trigger::LeaderChanged { .. } | Trigger::IsrSize { .. } => LOOK_INTERVAL,
+        };
+        self.until_seen(wait_max, interval, self.trigger(trigger)).await
+    }
+
+    async fn until_seen(
+        &self,
+        wait_max: Duration,
+        interval: Duration,
+        mut condition: impl FnMut() -> bool,
+    ) -> bool {
         let deadline = self.world.now() + wait_max;
         while !condition() {
             if self.world.now() >= deadline {
                 return false;
             }
-            self.sleep(LOOK_INTERVAL).await;
+            self.sleep(interval).await;
         }
         true
     }
@@ -312,12 +333,13 @@ impl Cluster {
     }
 
     /// Whether the state that a fault is tied to holds; leader changes are counted from now on.
-    pub fn trigger<'a>(&'a self, trigger: &'a Trigger) -> impl FnMut() -> bool + 'a {
+    fn trigger<'a>(&'a self, trigger: &'a Trigger) -> impl FnMut() -> bool + 'a {
         let before = match trigger {
             Trigger::LeaderChanged { topic, index, .. } => {
                 self.recorder.lock().view.leader_changes(topic, *index)
             }
             Trigger::IsrSize { .. } => 0,
+            Trigger::VotesGranted { .. } => self.recorder.lock().view.votes_granted(),
         };
         move || {
             let view = &self.recorder.lock().view;
@@ -328,6 +350,7 @@ impl Cluster {
                 Trigger::IsrSize { topic, index, size } => {
                     view.partition(topic, *index).is_some_and(|state| state.isr.len() == *size)
                 }
+                Trigger::VotesGranted { times } => view.votes_granted() >= before + times,
             }
         }
     }

@@ -339,7 +339,7 @@ async fn safety(cluster: &Arc<Cluster>, plan: &Plan) -> Vec<(FaultPlan, u64)> {
             cluster.sleep(at).await;
             let came = match &plan.when {
                 // A state that never comes to hold is a fault that never fires: the seed is vacuous, not stuck.
-                Some((trigger, _)) => cluster.until(waits_max, cluster.trigger(trigger)).await,
+                Some((trigger, _)) => cluster.until_triggered(waits_max, trigger).await,
                 None => true,
             };
             cluster.sleep(plus).await;

@@ -16,6 +16,7 @@ pub struct View {
     /// Brokers that are registered and unfenced.
     serving: BTreeSet<NodeId>,
     leader_changes: BTreeMap<TopicPartition, u64>,
+    votes_granted: u64,
 }
 
 impl View {
@@ -41,6 +42,7 @@ impl View {
             Observation::BrokerFenced { broker } => {
                 self.serving.remove(broker);
             }
+            Observation::VoteGranted { candidate, .. } if *candidate != node => self.votes_granted += 1,
             Observation::QuorumLeaderElected { epoch, .. } => {
                 let newest = self.quorum.filter(|(known, _)| known >= epoch);
                 self.quorum = newest.or(Some((*epoch, Some(node))));
@@ -77,6 +79,11 @@ impl View {
     pub fn leader_changes(&self, topic: &str, index: i32) -> u64 {
         let partition = self.topic(topic).map(|topic| TopicPartition { topic, index });
         partition.and_then(|partition| self.leader_changes.get(&partition).copied()).unwrap_or(0)
+    }
+
+    /// Votes of the metadata quorum that were granted to others than the voter.
+    pub fn votes_granted(&self) -> u64 {
+        self.votes_granted
     }
 
     pub fn partitions(&self) -> impl Iterator<Item = &PartitionState> {

@@ -33,7 +33,8 @@ pub enum QuorumEffect {
     /// Replace `quorum-state` by this, durably; `StateSaved { save }` when it is.
     SaveState { save: u64, state: QuorumState },
     /// Write at `position` (always the end of the file as written so far) and sync; `LogSynced { write }` when synced.
-    AppendLog { write: u64, position: u64, bytes: Bytes },
+    /// Without `sync`, when written: [`crate::rules::QuorumAppend`].
+    AppendLog { write: u64, position: u64, bytes: Bytes, sync: bool },
     /// Cut the file to `size` bytes and sync; `LogSynced { write }` when synced.
     TruncateLog { write: u64, size: u64 },
     /// Ask another node (for an observer: always a voter); the answer comes back as `Response`.

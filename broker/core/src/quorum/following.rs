@@ -137,7 +137,7 @@ impl Quorum {
         let (write, size) = self.log.truncate_to(to);
         assert!(self.log.end_offset() >= self.high_watermark, "a committed batch was cut");
         self.outbox.send(QuorumEffect::TruncateLog { write, size }, out);
-        out.observe(Observation::QuorumTruncated { to: self.log.end_offset() });
+        self.outbox.observe(Observation::QuorumTruncated { to: self.log.end_offset() }, out);
         true
     }
 
@@ -153,13 +153,7 @@ impl Quorum {
             return false;
         }
         if !batches.is_empty() {
-            let append = self.log.append(batches);
-            let effect = QuorumEffect::AppendLog {
-                write: append.write,
-                position: append.position,
-                bytes: append.bytes,
-            };
-            self.outbox.send(effect, out);
+            self.append_batches(batches, out);
         }
         if let Role::Follower(follower) = &mut self.role {
             follower.leader_high_watermark = follower.leader_high_watermark.max(answer.high_watermark);

@@ -75,7 +75,7 @@ impl Quorum {
             .control();
         batch.push(timestamp, Some(&record.key()), Some(&value), &[]);
         let stored = self.stored(self.log.end_offset(), 1, batch.build().freeze());
-        self.write(vec![stored], out);
+        self.append_batches(vec![stored], out);
     }
 
     /// Gives up leadership of the epoch, and names the voters that could follow, the most caught-up first.
@@ -221,14 +221,7 @@ impl Quorum {
         let batches = leader.gathered.drain(..).collect();
         leader.gathered_bytes = 0;
         leader.write_at = None;
-        self.write(batches, out);
-    }
-
-    fn write(&mut self, batches: Vec<StoredBatch>, out: &mut Output<QuorumEffect>) {
-        let append = self.log.append(batches);
-        let effect =
-            QuorumEffect::AppendLog { write: append.write, position: append.position, bytes: append.bytes };
-        self.outbox.send(effect, out);
+        self.append_batches(batches, out);
     }
 
     fn stored(&self, base_offset: i64, records: usize, bytes: Bytes) -> StoredBatch {

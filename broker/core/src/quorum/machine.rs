@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use acked_wire::{RequestBody, ResponseBody};
+use acked_wire::{RequestBody, ResponseBody, Uuid};
 use rand_chacha::ChaCha8Rng;
 
 use super::config::QuorumConfig;
@@ -15,6 +15,8 @@ use super::messages::{self, Standing};
 use super::metadata_log::{MetadataLog, RecoveredLog, StoredBatch};
 use super::outbox::Outbox;
 use super::role::{Role, Unattached};
+use crate::observation::Observation;
+use crate::rules::{Rules, VoteReply};
 use crate::types::{NodeId, Output, PeerError, RequestId, Time};
 
 /// The longest pause between attempts to reach the same node.
@@ -63,6 +65,7 @@ struct Reach {
 #[derive(Debug)]
 pub struct Quorum {
     pub(super) config: QuorumConfig,
+    pub(super) rules: Rules,
     pub(super) rng: ChaCha8Rng,
     pub(super) log: MetadataLog,
     pub(super) outbox: Outbox,
@@ -101,6 +104,7 @@ impl Quorum {
     /// `log` what [`super::recover_log`] kept. `rng` is this node's stream for elections.
     pub fn start(
         config: QuorumConfig,
+        rules: Rules,
         found: Option<QuorumState>,
         log: RecoveredLog,
         rng: ChaCha8Rng,
@@ -111,6 +115,7 @@ impl Quorum {
         let log = MetadataLog::recovered(log);
         let (state, start) = at_start(found, log.last_epoch(), config.node, config.is_voter());
         let mut quorum = Quorum {
+            rules,
             rng,
             log,
             outbox: Outbox::default(),
@@ -137,9 +142,20 @@ impl Quorum {
             config,
         };
         quorum.ask_next = quorum.random_below(quorum.config.voters.len());
+        quorum.state_beginning(out);
         quorum.begin_as(start, now, out);
         quorum.drive(now, out);
         quorum
+    }
+
+    fn state_beginning(&self, out: &mut Output<QuorumEffect>) {
+        out.observe(Observation::QuorumLogRecovered {
+            log_start_offset: 0,
+            log_end_offset: self.log.end_offset(),
+            last_epoch: self.log.last_epoch(),
+        });
+        let voters = self.config.voters.keys().map(|voter| (*voter, Uuid::ZERO)).collect();
+        out.observe(Observation::QuorumVoters { offset: -1, voters });
     }
 
     /// Takes one input in. Call as well when [`Quorum::next_deadline`] has passed, with `Tick`.
@@ -154,7 +170,12 @@ impl Quorum {
             }
             QuorumInput::StateSaved { save } => self.outbox.saved(save, out),
             QuorumInput::LogSynced { write } => {
+                let before = self.log.synced_end();
                 self.log.synced(write);
+                let to = self.log.synced_end();
+                if to > before {
+                    out.observe(Observation::QuorumSynced { to });
+                }
                 self.advance_high_watermark(out);
             }
             QuorumInput::Resign { epoch } => {
@@ -219,7 +240,13 @@ impl Quorum {
         out: &mut Output<QuorumEffect>,
     ) {
         let body = match &body {
-            RequestBody::Vote(vote) => self.on_vote(now, vote, out).unwrap_or_else(messages::vote_refused),
+            RequestBody::Vote(vote) => {
+                let body = self.on_vote(now, vote, out).unwrap_or_else(messages::vote_refused);
+                if self.rules.vote_reply == VoteReply::BeforeSaved {
+                    return out.effect(QuorumEffect::Reply { request, body });
+                }
+                body
+            }
             RequestBody::BeginQuorumEpoch(begin) => {
                 self.on_begin(now, begin, out).unwrap_or_else(messages::begin_refused)
             }

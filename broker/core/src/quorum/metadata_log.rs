@@ -7,6 +7,7 @@ use acked_wire::batch::{BatchError, BatchView, HEADER_SIZE, parse_header};
 use bytes::{Bytes, BytesMut};
 
 use super::effect::CommittedBatch;
+use crate::observation::Observation;
 
 /// One batch: its bytes, exactly as in the file, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,16 @@ impl StoredBatch {
             epoch: self.epoch,
             timestamp_ms: header.max_timestamp,
             records,
+        }
+    }
+
+    /// What is stated when it is appended.
+    pub fn appended(&self) -> Observation {
+        Observation::QuorumAppended {
+            base_offset: self.base_offset,
+            last_offset: self.last_offset,
+            epoch: self.epoch,
+            checksum: parse_header(&self.bytes).expect("a batch is parsed before it is stored").crc,
         }
     }
 

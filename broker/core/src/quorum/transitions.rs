@@ -12,6 +12,7 @@ use super::messages::Standing;
 use super::metadata_log::StoredBatch;
 use super::role::{Ballot, Follower, Resigned, Role, Unattached};
 use crate::observation::Observation;
+use crate::rules::QuorumAppend;
 use crate::types::{NodeId, Output, Time};
 
 /// Unit of the random pause after a lost election; doubles with every loss.
@@ -139,7 +140,11 @@ impl Quorum {
         }
         let state =
             QuorumState { epoch: self.epoch, leader: self.leader, voted: self.voted.map(|voted| voted.id) };
+        let epoch_before = self.persisted.epoch;
         self.save_if_changed(state, out);
+        if self.epoch > epoch_before {
+            self.outbox.observe(Observation::QuorumEpochReached { epoch: self.epoch }, out);
+        }
         if let Role::Leader(leader) = left {
             assert!(!matches!(self.role, Role::Leader(_)), "a leader does not become leader again");
             if leader.is_active {
@@ -167,6 +172,21 @@ impl Quorum {
     pub(super) fn halt(&mut self, fault: QuorumFault, out: &mut Output<QuorumEffect>) {
         self.has_halted = true;
         out.effect(QuorumEffect::Halt { fault });
+    }
+
+    /// Appends batches that begin at the end of the log.
+    pub(super) fn append_batches(&mut self, batches: Vec<StoredBatch>, out: &mut Output<QuorumEffect>) {
+        for batch in &batches {
+            self.outbox.observe(batch.appended(), out);
+        }
+        let append = self.log.append(batches);
+        let effect = QuorumEffect::AppendLog {
+            write: append.write,
+            position: append.position,
+            bytes: append.bytes,
+            sync: self.rules.quorum_append == QuorumAppend::SyncedBeforeAcknowledged,
+        };
+        self.outbox.send(effect, out);
     }
 
     /// Commits and delivers up to `to` (rounded down to a batch).

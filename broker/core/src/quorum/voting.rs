@@ -11,6 +11,7 @@ use super::machine::{Asked, InFlight, Quorum};
 use super::messages::{self, Answer, Intended, Standing, VoteAsked};
 use super::role::{Role, Unattached};
 use crate::observation::Observation;
+use crate::rules::VoteReply;
 use crate::types::{NodeId, Output, Time};
 
 /// The answer, or the error code for the whole of it.
@@ -91,7 +92,10 @@ impl Quorum {
         }
         assert!(self.voted.is_some_and(|voted| voted.id == candidate.id), "one vote in epoch {}", self.epoch);
         let granted = Observation::VoteGranted { epoch: self.epoch, candidate: candidate.id };
-        self.outbox.observe(granted, out);
+        match self.rules.vote_reply {
+            VoteReply::WhenSaved => self.outbox.observe(granted, out),
+            VoteReply::BeforeSaved => out.observe(granted),
+        }
     }
 
     pub(super) fn on_begin(

@@ -15,17 +15,8 @@ use super::super::metadata_log::{Expected, StoredBatch, valid_batches};
 use super::super::*;
 use super::judge::Judge;
 use crate::observation::Observation;
+use crate::rules::{Rules, VoteReply};
 use crate::types::{NodeId, Output, PeerError, RequestId, Time};
-
-/// A deliberate mistake of the shell around the machines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bug {
-    None,
-    /// Says that `quorum-state` is saved when it has only begun to save it (museum 13).
-    VoteNotSaved,
-    /// Says that the log is synced when it has only begun to write it (museum 14).
-    AckBeforeSync,
-}
 
 #[derive(Clone, Debug)]
 enum LogWrite {
@@ -157,7 +148,7 @@ fn newest(key: ApiKey) -> i16 {
 
 pub struct Cluster {
     rng: ChaCha8Rng,
-    bug: Bug,
+    rules: Rules,
     /// Q5 sees into disks; without it, only what nodes say and apply is judged.
     checks_disks: bool,
     voters: Vec<NodeId>,
@@ -175,14 +166,14 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    pub fn new(seed: u64, voters: usize, observers: usize, bug: Bug, checks_disks: bool) -> Cluster {
+    pub fn new(seed: u64, voters: usize, observers: usize, rules: Rules, checks_disks: bool) -> Cluster {
         let voters: Vec<NodeId> = (0..voters).map(|index| NodeId(101 + index as i32)).collect();
         let observers = (0..observers).map(|index| NodeId(1 + index as i32));
         let all: Vec<NodeId> = voters.iter().copied().chain(observers).collect();
         let node = || Node { quorum: None, disk: Disk::default(), incarnation: 0 };
         let mut cluster = Cluster {
             rng: ChaCha8Rng::seed_from_u64(seed),
-            bug,
+            rules,
             checks_disks,
             voters,
             now: Time::ZERO,
@@ -220,7 +211,8 @@ impl Cluster {
         node.disk.log.truncate(recovered.kept_bytes() as usize);
         node.incarnation += 1;
         let mut out = Output::default();
-        node.quorum = Some(Quorum::start(config, node.disk.state, recovered, rng, self.now, &mut out));
+        node.quorum =
+            Some(Quorum::start(config, self.rules, node.disk.state, recovered, rng, self.now, &mut out));
         self.judge.node_started(id);
         self.absorb(id, out);
     }
@@ -274,19 +266,15 @@ impl Cluster {
         match effect {
             QuorumEffect::SaveState { save, state } => {
                 self.disk(id).saving.push_back((save, state));
-                self.later(
-                    self.disk_delay_ms(Bug::VoteNotSaved),
-                    Event::StateWritten { node: id, incarnation },
-                );
-                if self.bug == Bug::VoteNotSaved {
-                    self.handle(id, QuorumInput::StateSaved { save });
-                }
+                // The longer nobody waits for, the more can be forgotten.
+                let delay_ms = if self.rules.vote_reply == VoteReply::BeforeSaved { 1..400 } else { 1..30 };
+                self.later(delay_ms, Event::StateWritten { node: id, incarnation });
             }
-            QuorumEffect::AppendLog { write, position, bytes } => {
-                self.write_log(id, write, LogWrite::Append { position, bytes });
+            QuorumEffect::AppendLog { write, position, bytes, sync } => {
+                self.write_log(id, write, LogWrite::Append { position, bytes }, sync);
             }
             QuorumEffect::TruncateLog { write, size } => {
-                self.write_log(id, write, LogWrite::Truncate { size })
+                self.write_log(id, write, LogWrite::Truncate { size }, true);
             }
             QuorumEffect::Send { to, correlation, body } => {
                 self.transmit(id, to, Event::Request { from: id, incarnation, to, correlation, body });
@@ -304,18 +292,15 @@ impl Cluster {
         }
     }
 
-    fn write_log(&mut self, id: NodeId, write: u64, what: LogWrite) {
+    /// What nobody waits for is written when the operating system pleases.
+    fn write_log(&mut self, id: NodeId, write: u64, what: LogWrite, sync: bool) {
         let incarnation = self.nodes[&id].incarnation;
         self.disk(id).writing.push_back((write, what));
-        self.later(self.disk_delay_ms(Bug::AckBeforeSync), Event::LogWritten { node: id, incarnation });
-        if self.bug == Bug::AckBeforeSync {
+        let delay_ms = if sync { 1..30 } else { 1..5000 };
+        self.later(delay_ms, Event::LogWritten { node: id, incarnation });
+        if !sync {
             self.handle(id, QuorumInput::LogSynced { write });
         }
-    }
-
-    /// What nobody waits for is written when the operating system pleases.
-    fn disk_delay_ms(&self, nobody_waits: Bug) -> std::ops::Range<u64> {
-        if self.bug == nobody_waits { 1..5000 } else { 1..30 }
     }
 
     fn disk(&mut self, id: NodeId) -> &mut Disk {

@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use super::super::messages::{self, Answer, FetchAnswer, Standing};
 use super::super::*;
 use crate::observation::Observation;
+use crate::rules::Rules;
 use crate::types::{NodeId, Output, PeerError, RequestId, Time};
 
 pub const ME: NodeId = NodeId(101);
@@ -44,10 +45,14 @@ pub struct Desk {
 
 impl Desk {
     pub fn start(config: QuorumConfig, state: Option<QuorumState>, log: &Bytes) -> Desk {
+        Desk::with_rules(Rules::KAFKA, config, state, log)
+    }
+
+    pub fn with_rules(rules: Rules, config: QuorumConfig, state: Option<QuorumState>, log: &Bytes) -> Desk {
         let recovered = recover_log(log, 0).expect("nothing is known to be synced");
         let mut out = Output::default();
         let rng = ChaCha8Rng::seed_from_u64(7);
-        let quorum = Quorum::start(config, state, recovered, rng, Time::ZERO, &mut out);
+        let quorum = Quorum::start(config, rules, state, recovered, rng, Time::ZERO, &mut out);
         let mut desk = Desk {
             quorum,
             now: Time::ZERO,
