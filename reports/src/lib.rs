@@ -6,6 +6,7 @@ pub mod history;
 pub mod render;
 pub mod result;
 pub mod story;
+pub mod verifiable;
 
 pub use history::{History, Key, Operation};
 pub use result::{CampaignSummary, Contract, Finding, Outcome, SeedResult, Verdict};
