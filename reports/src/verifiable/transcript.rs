@@ -78,7 +78,11 @@ impl Transcript {
 
         // A position that does not go on where it was is an assignment of its own.
         let mut positions: BTreeMap<(u32, Partition), i64> = BTreeMap::new();
-        for read in &history.reads {
+        let mut resets = history.resets.iter().peekable();
+        for (number, read) in history.reads.iter().enumerate() {
+            while let Some(reset) = resets.next_if(|reset| reset.reads_before <= number) {
+                positions.remove(&(reset.client, reset.partition));
+            }
             let topic = topic(read.partition);
             let lines = transcript
                 .consumers

@@ -14,6 +14,7 @@ pub enum View {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Check {
+    K4,
     L1,
     L2,
     L5,
@@ -64,6 +65,13 @@ const fn row(
 
 /// Every check, sorted by identifier.
 pub static INVARIANTS: &[Invariant] = &[
+    row(
+        Check::K4,
+        "K4",
+        "two oracles agree",
+        View::WhiteBox,
+        "an oracle that sees only the lines of verifiable clients finds the same acknowledged records lost",
+    ),
     row(
         Check::L1,
         "L1",

@@ -17,6 +17,7 @@
 //! | truncation.rs | S14, S16 |
 //! | quorum.rs | Q1, Q2 |
 //! | clients.rs, validation.rs | the history; S1, S5 and the anomalies at the end |
+//! | second_opinion.rs | K4: the losses, by an oracle that shares nothing with the ledger |
 //! | liveness.rs | L1, L2, L5, L7 |
 
 mod acks;
@@ -36,6 +37,7 @@ pub mod mirror;
 mod quorum;
 mod removal;
 mod reporter;
+mod second_opinion;
 mod stale_leader;
 mod truncation;
 mod validation;

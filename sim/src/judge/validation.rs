@@ -112,7 +112,12 @@ pub struct Removed {
 }
 
 impl Removed {
-    fn contains(&self, key: &Key) -> bool {
+    #[cfg(test)]
+    pub fn of(keys: impl IntoIterator<Item = Key>) -> Removed {
+        Removed { below_start: keys.into_iter().collect(), of_deleted_topics: BTreeSet::new() }
+    }
+
+    pub fn contains(&self, key: &Key) -> bool {
         self.below_start.contains(key) || self.of_deleted_topics.contains(key)
     }
 }

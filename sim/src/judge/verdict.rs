@@ -19,6 +19,7 @@ use super::liveness;
 use super::mirror::{LogMirror, Mirror};
 use super::quorum::Quorum;
 use super::reporter::{Place, Reporter};
+use super::second_opinion;
 use super::validation::{self, Ended};
 use super::watermark_bound::Advance;
 use crate::world::tap::DiskChange;
@@ -330,6 +331,10 @@ impl Judge {
             &removed,
             &mut self.reporter,
         );
+        if balance.unread == 0 && state.partitions.iter().all(|partition| partition.read_to.is_some()) {
+            let history = &self.clients.history;
+            second_opinion::oracles_agree(history, &balance.lost, &names, &removed, &mut self.reporter);
+        }
         let mut findings = self.reporter.findings.into_vec();
         for finding in &mut findings {
             finding.topic = finding
