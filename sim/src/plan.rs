@@ -61,6 +61,8 @@ pub struct ProducerPlan {
     pub records: u64,
     pub rate: u32,
     pub value_bytes: usize,
+    /// Distinct keys that its records have in turn; 0: none has a key.
+    pub keys: u64,
     pub settings: Settings,
 }
 

@@ -1,4 +1,4 @@
-//! Consumers that read every partition of every topic from its start: while the load runs, and once more at the end.
+//! Consumers that read every partition of every topic: while the load runs, and once more from its start at the end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use acked_core::consumer::{ConsumedRecord, Event, Start};
 use acked_core::settings::ConsumerSettings;
 use acked_env::Env;
 
+use super::Memory;
 use crate::judge::{ClientEvent, ReadPurpose, ResetReason, content_hash};
 use crate::plan::TopicPlan;
 use crate::runner::recorder::Recorder;
@@ -15,21 +16,28 @@ use crate::runner::recorder::Recorder;
 /// How long one poll waits for records.
 const POLL_WAIT: Duration = Duration::from_millis(500);
 
-/// Reads along until the recorder says that the load is over.
+/// Reads along, from where its application was or else from `first`, until the recorder says that the load is over, or
+/// somebody asks it to stop.
+#[expect(clippy::too_many_arguments, reason = "everything that a consumer is made of")]
 pub async fn tail<E: Env>(
     env: E,
     name: String,
     client: u32,
     topics: Vec<TopicPlan>,
     settings: ConsumerSettings,
+    first: Start,
     bootstrap: Vec<(String, u16)>,
     recorder: Arc<Recorder>,
+    memory: Arc<Memory>,
 ) {
     let mut consumer = Consumer::new(&env, &name, settings, bootstrap);
-    assign_all(&consumer, &topics);
+    assign_all(&consumer, &topics, |topic, index| memory.start(topic, index, first));
     let mut batch = Vec::new();
-    while !recorder.load_is_over() {
+    while !recorder.load_is_over() && !memory.is_stopping() {
         poll(&mut consumer, client, ReadPurpose::Workload, &recorder, &mut batch).await;
+        for record in &batch {
+            memory.remember(&record.topic, record.partition, record.offset + 1, record.leader_epoch);
+        }
     }
 }
 
@@ -64,7 +72,7 @@ pub async fn read_back<E: Env>(
             }
         }
     }
-    assign_all(&consumer, &topics);
+    assign_all(&consumer, &topics, |_, _| Start::Earliest);
     let mut batch = Vec::new();
     while env.now() < deadline && reached.iter().any(|one| one.end.is_none_or(|end| one.position < end)) {
         poll(&mut consumer, client, ReadPurpose::ReadBack, &recorder, &mut batch).await;
@@ -90,10 +98,10 @@ pub struct ReadTo {
     pub end: Option<i64>,
 }
 
-fn assign_all(consumer: &Consumer, topics: &[TopicPlan]) {
+fn assign_all(consumer: &Consumer, topics: &[TopicPlan], start: impl Fn(&str, i32) -> Start) {
     for topic in topics {
         for index in 0..topic.partitions {
-            consumer.assign(topic.name.as_str(), index, Start::Earliest);
+            consumer.assign(topic.name.as_str(), index, start(&topic.name, index));
         }
     }
 }

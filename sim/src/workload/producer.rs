@@ -8,8 +8,9 @@ use std::time::Duration;
 use acked_client::{Completion, Completions, Producer};
 use acked_core::settings::ProducerSettings;
 use acked_env::{Env, Timer};
+use bytes::Bytes;
 
-use super::value;
+use super::{Memory, value};
 use crate::judge::{ClientEvent, content_hash};
 use crate::plan::ProducerPlan;
 use crate::runner::recorder::Recorder;
@@ -17,8 +18,8 @@ use crate::runner::recorder::Recorder;
 /// Records without an answer that a producer without a rate keeps in flight.
 const WINDOW: u64 = 5;
 
-/// Sends all its records and waits for what becomes of them. Ends early, with what is in flight resolved, once the
-/// recorder says that the load is over.
+/// Sends the records that are left and waits for what becomes of them. Ends early, with what is in flight resolved, once
+/// the recorder says that the load is over, or somebody asks it to stop.
 pub async fn produce<E: Env>(
     env: E,
     plan: ProducerPlan,
@@ -26,6 +27,7 @@ pub async fn produce<E: Env>(
     client: u32,
     bootstrap: Vec<(String, u16)>,
     recorder: Arc<Recorder>,
+    memory: Arc<Memory>,
 ) {
     let settings = ProducerSettings::new(&plan.settings).expect("checked when the plan was made");
     let acks = settings.acks.code();
@@ -37,8 +39,9 @@ pub async fn produce<E: Env>(
     let mut timer = env.timer();
     let mut next_at = env.now();
     let mut in_flight = 0;
-    let mut number = 0;
-    while number < plan.records && !recorder.load_is_over() {
+    let mut number = memory.next_record();
+    let is_over = || recorder.load_is_over() || memory.is_stopping();
+    while number < plan.records && !is_over() {
         if plan.rate == 0 {
             while in_flight >= WINDOW {
                 let Some(completion) = completions.next().await else { return };
@@ -49,20 +52,24 @@ pub async fn produce<E: Env>(
             in_flight -= complete_until(&mut timer, next_at, &mut completions, &recorder).await;
             next_at += interval;
         }
+        memory.take_record(number);
         let value = value(&plan.name, number, plan.value_bytes);
-        let partition = i32::try_from(number % partitions as u64).expect("fewer partitions than 2^31");
+        let key = (plan.keys > 0).then(|| Bytes::from(format!("key-{}", number % plan.keys)));
+        // All records of a key go to one partition.
+        let choice = if plan.keys > 0 { number % plan.keys } else { number };
+        let partition = i32::try_from(choice % partitions as u64).expect("fewer partitions than 2^31");
         let operation = recorder.next_operation();
         recorder.client(&ClientEvent::SendInvoked {
             client,
             operation,
             topic: &topic,
             index: partition,
-            content: content_hash(None, Some(&value), []),
+            content: content_hash(key.as_deref(), Some(&value), []),
             acks,
             idempotent,
             ordered,
         });
-        producer.send_tagged(operation, topic.clone(), partition, None, Some(value), env.wall_clock_ms());
+        producer.send_tagged(operation, topic.clone(), partition, key, Some(value), env.wall_clock_ms());
         in_flight += 1;
         number += 1;
     }
@@ -72,7 +79,9 @@ pub async fn produce<E: Env>(
         in_flight -= 1;
     }
     producer.close().await;
-    recorder.producer_done();
+    if number == plan.records || recorder.load_is_over() {
+        recorder.producer_done(client);
+    }
 }
 
 /// Takes completions in until `deadline`; how many there were.

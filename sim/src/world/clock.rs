@@ -8,6 +8,9 @@ pub const WALL_EPOCH_MS: i64 = 1_704_067_200_000;
 
 const MILLION: u64 = 1_000_000;
 
+/// No event is due at this time.
+pub(super) const NEVER: u64 = u64::MAX;
+
 /// Maps the world's time (nanoseconds) to a machine's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
@@ -18,21 +21,27 @@ pub(super) struct Clock {
     rate: u64,
     wall_offset_ms: i64,
     origin: u64,
+    /// The machine stands still since this world time: its clocks do too.
+    frozen_at: Option<u64>,
 }
 
 impl Clock {
     /// A clock that runs at the world's rate and shows `origin` (nanoseconds) when the world starts.
     pub(super) fn new(origin: u64) -> Clock {
-        Clock { base_world: 0, base_local: origin, rate: MILLION, wall_offset_ms: 0, origin }
+        Clock { base_world: 0, base_local: origin, rate: MILLION, wall_offset_ms: 0, origin, frozen_at: None }
     }
 
     pub(super) fn local(&self, world: u64) -> u64 {
+        let world = self.frozen_at.map_or(world, |frozen_at| frozen_at.min(world));
         let passed = world.saturating_sub(self.base_world);
         self.base_local + scale(passed, self.rate, MILLION)
     }
 
-    /// The first world time at which the machine shows `local` or more.
+    /// The first world time at which the machine shows `local` or more; never, for a later time than it stands still at.
     pub(super) fn world(&self, local: u64) -> u64 {
+        if self.frozen_at.is_some_and(|frozen_at| self.local(frozen_at) < local) {
+            return NEVER;
+        }
         let remaining = local.saturating_sub(self.base_local);
         if self.rate == MILLION {
             return self.base_world.saturating_add(remaining);
@@ -51,6 +60,18 @@ impl Clock {
         self.base_local = self.local(world);
         self.base_world = world;
         self.rate = MILLION.saturating_add_signed(i64::from(drift));
+    }
+
+    /// From `world` on all clocks of the machine stand still, until [`Clock::thaw`].
+    pub(super) fn freeze(&mut self, world: u64) {
+        self.frozen_at.get_or_insert(world);
+    }
+
+    /// The clocks go on from where they stood; the wall clock is behind from now on, as after a pause of a virtual machine.
+    pub(super) fn thaw(&mut self, world: u64) {
+        self.base_local = self.local(world);
+        self.base_world = world;
+        self.frozen_at = None;
     }
 
     pub(super) fn step_wall(&mut self, by_ms: i64) {
@@ -90,6 +111,17 @@ mod tests {
         assert_eq!(clock.local(2_000_000), 2_100_500);
         clock.set_drift(2_000_000, -100_000);
         assert_eq!(clock.local(3_000_000), 3_000_500);
+    }
+
+    #[test]
+    fn a_frozen_clock_stands_still_and_goes_on_from_there() {
+        let mut clock = Clock::new(100);
+        clock.freeze(1_000);
+        assert_eq!((clock.local(1_000), clock.local(9_000)), (1_100, 1_100));
+        assert_eq!((clock.world(1_100), clock.world(1_101)), (1_000, NEVER));
+        clock.thaw(10_000);
+        assert_eq!((clock.local(10_000), clock.local(10_007)), (1_100, 1_107));
+        assert_eq!(clock.world(1_107), 10_007);
     }
 
     #[test]

@@ -20,14 +20,14 @@ use super::clock::{Clock, nanoseconds};
 use super::disk::state::DiskState;
 use super::disk::{DiskEffects, DiskSettings, DiskShared};
 use super::environment::SimEnv;
-use super::finding::Panic;
+use super::finding::TaskFailure;
 use super::host::{Host, HostIdentity, HostState};
 use super::network::fabric::{LinkShape, Network};
-use super::network::{BlockId, NetworkCounters, NetworkSettings};
+use super::network::{BlockId, Filter, NetworkCounters, NetworkSettings};
 use super::schedule::Schedule;
 use super::shared::{Kernel, Shared, contained, lock};
 use super::streams;
-use super::tap::DiskTap;
+use super::tap::{DiskTap, TaskTap};
 use super::timers::Timers;
 use super::trace::{Ending, Happening, Log, Trace};
 
@@ -42,6 +42,7 @@ pub struct WorldSettings {
     /// A run that reaches this time ends with [`super::RunError::TimeLimit`].
     pub time_limit: Option<Duration>,
     pub disk_tap: Option<Arc<dyn DiskTap>>,
+    pub task_tap: Option<Arc<dyn TaskTap>>,
 }
 
 /// How a process is made to end.
@@ -136,9 +137,10 @@ impl World {
             limit_waker: None,
             wakes: Vec::new(),
             next_prune: 0,
+            moment_began: 0,
         };
         let own_node = executor.create_node().name("world").build();
-        let shared = Arc::new(Shared::new(seed, executor, kernel));
+        let shared = Arc::new(Shared::new(seed, executor, kernel, settings.task_tap.clone()));
         let kills = madsim::plugin::simulator::<Kills>();
         let first = kills.shared.set(Arc::downgrade(&shared)).is_ok();
         assert!(first, "one world lives in one runtime");
@@ -350,6 +352,26 @@ impl World {
         }
     }
 
+    /// Catches messages of Kafka's protocol until [`World::unblock`]. Only in a world that follows frames
+    /// ([`NetworkSettings::follow_frames`]).
+    pub fn filter(&self, filter: Filter) -> BlockId {
+        self.shared.lock().network.filter(filter)
+    }
+
+    /// How often a block or filter held up, lost or broke something so far, also after it was lifted.
+    pub fn block_effects(&self, block: BlockId) -> u64 {
+        self.shared.lock().network.effects(block)
+    }
+
+    /// Breaks every open connection between the two sets at once: by a reset at both ends, or by the end of the stream
+    /// in the middle of what travels. Returns how many there were.
+    pub fn break_connections(&self, ones: &[Host], others: &[Host], reset: bool) -> u64 {
+        self.shared.with(|kernel| {
+            let (network, mut around) = kernel.network();
+            network.break_connections((ones, others), reset, &mut around)
+        })
+    }
+
     /// Changes latency, loss or bandwidth of one direction of a link, for what is sent from now on.
     pub fn set_link(&self, from: Host, to: Host, change: impl FnOnce(&mut LinkShape)) {
         self.shared.lock().network.set_link(from, to, change);
@@ -406,6 +428,21 @@ impl World {
             kernel.host_mut(host).clock.set_drift(now, drift);
             kernel.timers.requeue(host, &kernel.hosts, &mut kernel.schedule);
             record_clock(kernel, host);
+        });
+    }
+
+    /// From now on the clocks of a host stand still, or go on from where they stood.
+    pub fn freeze_clocks(&self, host: Host, frozen: bool) {
+        self.shared.with(|kernel| {
+            let now = kernel.schedule.now();
+            let clock = &mut kernel.host_mut(host).clock;
+            if frozen {
+                clock.freeze(now);
+            } else {
+                clock.thaw(now);
+            }
+            kernel.timers.requeue(host, &kernel.hosts, &mut kernel.schedule);
+            kernel.record(Happening::Frozen { host, frozen });
         });
     }
 
@@ -471,9 +508,9 @@ impl World {
         self.shared.lock().trace.set_log(log);
     }
 
-    /// Tasks that panicked so far.
-    pub fn panics(&self) -> Vec<Panic> {
-        self.shared.panics()
+    /// Tasks that came to a bad end so far.
+    pub fn task_failures(&self) -> Vec<TaskFailure> {
+        self.shared.task_failures()
     }
 
     /// Timers in use, for tests that look for leaks.

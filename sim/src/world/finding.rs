@@ -1,4 +1,5 @@
-//! Panics of tasks as findings: what a node's code asserted and did not hold. Decides nothing else.
+//! Tasks that came to a bad end, as findings: what a node's code asserted and did not hold, and what went round for ever.
+//! Decides nothing else.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -8,16 +9,25 @@ use std::time::Duration;
 
 use super::host::Host;
 
-/// A task of a node (or of the world itself, without a host) panicked.
+/// How a task came to a bad end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    Panic,
+    /// It ran again and again without waiting for anything that takes time.
+    Spin,
+}
+
+/// A task of a node (or of the world itself, without a host) came to a bad end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Panic {
+pub struct TaskFailure {
+    pub kind: FailureKind,
     pub host: Option<Host>,
     /// The host's name.
     pub name: Option<String>,
     pub task: &'static str,
     /// Since the start of the world.
     pub at: Duration,
-    /// The message, with its place in the source where that is known.
+    /// What happened; of a panic the message, with its place in the source where that is known.
     pub message: String,
 }
 

@@ -5,6 +5,7 @@
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -12,21 +13,30 @@ use std::time::Duration;
 use madsim::runtime::Handle;
 
 use super::disk::DiskShared;
-use super::finding::{self, Panic};
+use super::finding::{self, FailureKind, TaskFailure};
 use super::host::{Host, HostState};
 use super::network::fabric::{Network, Surroundings};
 use super::schedule::{Event, Schedule};
+use super::tap::TaskTap;
 use super::timers::Timers;
 use super::trace::{Happening, Trace};
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// The least time between two moments.
+const MOMENT_NS: u64 = 1_000_000;
+/// A task that is polled more often than this in one moment (a millisecond in which something happens takes at most a
+/// few hundred) goes round without ever waiting for time to pass.
+const POLLS_PER_MOMENT_MAX: u64 = 100_000;
 
 pub(super) struct Shared {
     pub(super) seed: u64,
     pub(super) executor: Handle,
     pub(super) disks: Mutex<Vec<Arc<DiskShared>>>,
     kernel: Mutex<Kernel>,
-    panics: Mutex<Vec<Panic>>,
+    failures: Mutex<Vec<TaskFailure>>,
+    task_tap: Option<Arc<dyn TaskTap>>,
+    /// Counts the milliseconds in which something was due. It stands still while tasks only wake each other.
+    moment: AtomicU64,
 }
 
 /// Everything but the disks, behind one lock.
@@ -42,12 +52,19 @@ pub(super) struct Kernel {
     pub limit_waker: Option<Waker>,
     pub wakes: Vec<Waker>,
     pub next_prune: u64,
+    pub moment_began: u64,
 }
 
 impl Shared {
-    pub(super) fn new(seed: u64, executor: Handle, kernel: Kernel) -> Shared {
-        let (disks, panics) = (Mutex::default(), Mutex::default());
-        Shared { seed, executor, disks, kernel: Mutex::new(kernel), panics }
+    pub(super) fn new(
+        seed: u64,
+        executor: Handle,
+        kernel: Kernel,
+        task_tap: Option<Arc<dyn TaskTap>>,
+    ) -> Shared {
+        let (disks, failures) = (Mutex::default(), Mutex::default());
+        let moment = AtomicU64::new(0);
+        Shared { seed, executor, disks, kernel: Mutex::new(kernel), failures, task_tap, moment }
     }
 
     /// A panic while the lock is held has become a finding already; the state is as good as it gets.
@@ -74,6 +91,10 @@ impl Shared {
         let mut kernel = self.lock();
         let now = kernel.schedule.now();
         kernel.schedule.begin(waker, now);
+        if now >= kernel.moment_began + MOMENT_NS {
+            kernel.moment_began = now;
+            self.moment.fetch_add(1, Ordering::Relaxed);
+        }
         if kernel.limit.is_some_and(|limit| now >= limit) {
             kernel.limit_reached = true;
             let waiting = kernel.limit_waker.take();
@@ -99,12 +120,15 @@ impl Shared {
         }
     }
 
-    pub(super) fn report_panic(&self, panic: Panic) {
-        lock(&self.panics).push(panic);
+    pub(super) fn report(&self, failure: TaskFailure) {
+        if let Some(tap) = &self.task_tap {
+            tap.failed(&failure);
+        }
+        lock(&self.failures).push(failure);
     }
 
-    pub(super) fn panics(&self) -> Vec<Panic> {
-        lock(&self.panics).clone()
+    pub(super) fn task_failures(&self) -> Vec<TaskFailure> {
+        lock(&self.failures).clone()
     }
 
     /// Waits until the world's time is `at` (nanoseconds).
@@ -212,7 +236,8 @@ pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a task to its end; a panic in it becomes a finding of `host`.
+/// Runs a task to its end; a panic in it becomes a finding of `host`, and so does going round without waiting, which ends
+/// it too.
 pub(super) async fn contained(
     shared: Arc<Shared>,
     host: Option<Host>,
@@ -220,22 +245,35 @@ pub(super) async fn contained(
     task: impl Future<Output = ()>,
 ) {
     let mut task = pin!(task);
+    let (mut moment, mut polls) = (0, 0);
     let end = poll_fn(|context| {
+        let now = shared.moment.load(Ordering::Relaxed);
+        polls = if now == moment { polls + 1 } else { 1 };
+        moment = now;
+        if polls > POLLS_PER_MOMENT_MAX {
+            return Poll::Ready(Some(None));
+        }
         let polled = catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context)));
         match polled {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(())) => Poll::Ready(None),
-            Err(payload) => Poll::Ready(Some(payload)),
+            Err(payload) => Poll::Ready(Some(Some(payload))),
         }
     })
     .await;
-    if let Some(payload) = end {
+    if let Some(ended) = end {
         let (name_of_host, at) = {
             let kernel = shared.lock();
             let name = host.map(|host| kernel.host(host).identity.name.to_string());
             (name, Duration::from_nanos(kernel.schedule.now()))
         };
-        let message = finding::panic_message(&*payload);
-        shared.report_panic(Panic { host, name: name_of_host, task: name, at, message });
+        let (kind, message) = match ended {
+            Some(payload) => (FailureKind::Panic, finding::panic_message(&*payload)),
+            None => (
+                FailureKind::Spin,
+                format!("ran {POLLS_PER_MOMENT_MAX} times while the world's time stood still"),
+            ),
+        };
+        shared.report(TaskFailure { kind, host, name: name_of_host, task: name, at, message });
     }
 }

@@ -1,7 +1,9 @@
-//! What the simulated disk tells the judge: every change of every file, as it really is on the disk, whatever the
-//! broker believes.
+//! What the simulated world tells its owner: every change of every file, as it really is on the disk, whatever the broker
+//! believes; and tasks that came to a bad end.
 
 use acked_core::NodeId;
+
+use super::finding::TaskFailure;
 
 /// One change, told synchronously when it happens. Paths are the node's own.
 #[derive(Debug)]
@@ -39,4 +41,9 @@ pub enum DiskChange<'a> {
 /// Receives every change of every node's disk.
 pub trait DiskTap: Send + Sync {
     fn changed(&self, node: NodeId, change: &DiskChange<'_>);
+}
+
+/// Receives what became of tasks that panicked, or went round for ever.
+pub trait TaskTap: Send + Sync {
+    fn failed(&self, failure: &TaskFailure);
 }

@@ -3,6 +3,7 @@
 
 use std::task::{Poll, Waker};
 
+use super::clock::NEVER;
 use super::host::{Host, HostState};
 use super::schedule::{Event, Schedule};
 
@@ -116,7 +117,8 @@ impl Slot {
     }
 
     fn queue(&mut self, slot: u32, hosts: &[HostState], schedule: &mut Schedule) {
-        let Some(at) = self.world_deadline(hosts) else { return };
+        // On a clock that stands still nothing is due; the slot is queued again when it goes on.
+        let Some(at) = self.world_deadline(hosts).filter(|at| *at != NEVER) else { return };
         if self.queued.is_none_or(|queued| queued > at) {
             self.queued = Some(at);
             schedule.push(at, Event::Timer { slot, generation: self.generation });

@@ -69,6 +69,18 @@ pub enum Happening {
         rate: i64,
         wall_offset_ms: i64,
     },
+    /// A fault broke a connection: `reset`, or closed in the middle of what travelled from `from` to `to`.
+    Broken {
+        from: Host,
+        to: Host,
+        connection: u32,
+        reset: bool,
+    },
+    /// The machine stood still from here on, its clocks included, or goes on.
+    Frozen {
+        host: Host,
+        frozen: bool,
+    },
     /// A fault of the nemesis, numbered by its owner.
     Fault {
         number: u64,
@@ -181,6 +193,10 @@ fn words(happening: Happening) -> [u64; 3] {
             [head(11, u64::from(host.0)), rate as u64, wall_offset_ms as u64]
         }
         Happening::Fault { number } => [head(12, 0), number, 0],
+        Happening::Broken { from, to, connection, reset } => {
+            [head(13, pair(from, to)), u64::from(connection), u64::from(reset)]
+        }
+        Happening::Frozen { host, frozen } => [head(14, u64::from(host.0)), u64::from(frozen), 0],
     }
 }
 

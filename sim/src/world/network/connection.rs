@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::task::Waker;
 
+use super::filter::Conversation;
 use crate::world::host::Host;
 use crate::world::trace::Travelling;
 
@@ -15,6 +16,8 @@ pub(super) struct Connection {
     /// Connection attempts sent so far.
     pub attempts: u32,
     pub started_at: u64,
+    /// What is said on it, where filters may ask.
+    pub conversation: Option<Box<Conversation>>,
     /// The slot waits for another connection.
     pub free: bool,
 }
@@ -119,6 +122,16 @@ impl Direction {
             }
         }
         self.unacknowledged_since = None;
+    }
+
+    /// The first `amount` bytes in flight, in the two pieces in which the buffer has them.
+    pub(super) fn in_flight(&self, amount: usize) -> (&[u8], &[u8]) {
+        let (front, back) = self.buffer.as_slices();
+        let (from, to) = (self.readable, self.readable + amount);
+        let cut = |slice: &'_ [u8], from: usize, to: usize| (from.min(slice.len()), to.min(slice.len()));
+        let (a, b) = cut(front, from, to);
+        let (c, d) = cut(back, from.saturating_sub(front.len()), to.saturating_sub(front.len()));
+        (&front[a..b], &back[c..d])
     }
 
     /// The receiver reads no more: what has arrived is thrown away.

@@ -15,6 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::task::{Poll, Waker};
 
 use super::connection::{Connection, Direction, End, EndState, Item};
+use super::filter::{Catch, Conversation, Filter};
 use super::latency::Latency;
 use super::link::{Link, next_retransmission};
 use crate::world::host::Host;
@@ -44,6 +45,8 @@ pub struct NetworkSettings {
     pub retransmit_longest_ns: u64,
     /// A connection attempt fails for good after this much.
     pub connect_limit_ns: u64,
+    /// Filters may ask what travels: it is followed on every connection.
+    pub follow_frames: bool,
 }
 
 impl Default for NetworkSettings {
@@ -57,6 +60,7 @@ impl Default for NetworkSettings {
             give_up_ns: (15 * SECOND_NS, 30 * SECOND_NS),
             retransmit_longest_ns: 6_400_000_000,
             connect_limit_ns: 127 * SECOND_NS,
+            follow_frames: false,
         }
     }
 }
@@ -77,7 +81,7 @@ pub struct NetworkCounters {
     pub gave_up: u64,
 }
 
-/// One set of blocked links, until it is lifted.
+/// One set of blocked links, or one filter, until it is lifted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlockId(u64);
 
@@ -100,9 +104,16 @@ pub(in crate::world) struct Network {
     free: Vec<u32>,
     listeners: BTreeMap<(Host, u16), Listening>,
     next_listener: u64,
-    blocks: BTreeMap<BlockId, Vec<(Host, Host)>>,
+    blocks: BTreeMap<BlockId, Block>,
     next_block: u64,
+    /// How often each block, lifted ones too, held up, lost or broke something.
+    effects: BTreeMap<BlockId, u64>,
     counters: NetworkCounters,
+}
+
+enum Block {
+    Links(Vec<(Host, Host)>),
+    Filter(Filter),
 }
 
 struct Machine {
@@ -133,6 +144,7 @@ impl Network {
             next_listener: 0,
             blocks: BTreeMap::new(),
             next_block: 0,
+            effects: BTreeMap::new(),
             counters: NetworkCounters::default(),
         }
     }
@@ -233,6 +245,7 @@ impl Network {
             directions: [Direction::new(out, window), Direction::new(back, window)],
             attempts: 0,
             started_at: around.now,
+            conversation: self.settings.follow_frames.then(Box::<Conversation>::default),
             free: false,
         };
         fresh.ends[0].held = true;
@@ -423,15 +436,63 @@ impl Network {
             self.links[link].blocks += 1;
             around.trace.record(around.now, Happening::Blocked { from: *from, to: *to, blocked: true });
         }
+        self.keep(Block::Links(pairs))
+    }
+
+    /// Catches messages until it is lifted as a block is.
+    ///
+    /// # Panics
+    /// When frames are not followed in this network.
+    pub(in crate::world) fn filter(&mut self, filter: Filter) -> BlockId {
+        assert!(self.settings.follow_frames, "a network with filters follows frames");
+        self.keep(Block::Filter(filter))
+    }
+
+    fn keep(&mut self, block: Block) -> BlockId {
         self.next_block += 1;
-        let block = BlockId(self.next_block);
-        self.blocks.insert(block, pairs);
-        block
+        let id = BlockId(self.next_block);
+        self.blocks.insert(id, block);
+        self.effects.insert(id, 0);
+        id
+    }
+
+    /// How often a block or filter held up, lost or broke something, also after it was lifted.
+    pub(in crate::world) fn effects(&self, block: BlockId) -> u64 {
+        self.effects.get(&block).copied().unwrap_or(0)
+    }
+
+    /// Breaks every open connection between any of `ones` and any of `others`; how many there were.
+    pub(in crate::world) fn break_connections(
+        &mut self,
+        (ones, others): (&[Host], &[Host]),
+        reset: bool,
+        around: &mut Surroundings<'_>,
+    ) -> u64 {
+        let mut broken = 0;
+        for connection in 0..self.connections.len() as u32 {
+            let [asked, answers] = &self.connections[connection as usize].ends;
+            let between = |one: Host, other: Host| ones.contains(&one) && others.contains(&other);
+            let concerned = between(asked.host, answers.host) || between(answers.host, asked.host);
+            if concerned && asked.state == EndState::Open && answers.state == EndState::Open {
+                self.break_connection(connection, 1, reset, around);
+                broken += 1;
+            }
+        }
+        broken
     }
 
     /// Lifts a block; lifting it twice does nothing.
     pub(in crate::world) fn unblock(&mut self, block: BlockId, around: &mut Surroundings<'_>) {
-        for (from, to) in self.blocks.remove(&block).unwrap_or_default() {
+        let pairs = match self.blocks.remove(&block) {
+            None => return,
+            Some(Block::Links(pairs)) => pairs,
+            Some(Block::Filter(filter)) => {
+                let concerned = |link: &Link| filter.from.contains(&link.from) && filter.to.contains(&link.to);
+                self.resume(concerned, around);
+                return;
+            }
+        };
+        for (from, to) in pairs {
             let index = self.link(from, to);
             let link = &mut self.links[index];
             assert!(link.blocks > 0, "a block that is lifted was in force");
@@ -472,7 +533,9 @@ impl Network {
             return;
         }
         let (from, to, port) = (state.ends[0].host, state.ends[1].host, state.ends[1].port);
-        if !self.passes(state.directions[0].link) {
+        let link = state.directions[0].link;
+        if !self.passes(link) {
+            self.credit_blocks(link);
             self.repeat_syn(connection, around);
             return;
         }
@@ -499,7 +562,9 @@ impl Network {
         if state.generation != generation || state.ends[0].state != EndState::Opening {
             return;
         }
-        if !self.passes(state.directions[1].link) {
+        let link = state.directions[1].link;
+        if !self.passes(link) {
+            self.credit_blocks(link);
             self.repeat_syn(connection, around);
             return;
         }
@@ -535,9 +600,22 @@ impl Network {
                 self.arm(connection, direction, around);
                 break;
             }
-            if !self.passes(self.connections[index].directions[direction].link) {
+            let link = self.connections[index].directions[direction].link;
+            if !self.passes(link) {
+                self.credit_blocks(link);
                 self.get_stuck(connection, direction, around);
                 break;
+            }
+            match self.caught(connection, direction, item) {
+                None => {}
+                Some(Catch::Hold) => {
+                    self.get_stuck(connection, direction, around);
+                    break;
+                }
+                Some(catch) => {
+                    self.break_connection(connection, direction, catch == Catch::Reset, around);
+                    break;
+                }
             }
             self.connections[index].directions[direction].items.pop_front();
             self.acknowledge(connection, direction, around);
@@ -609,6 +687,74 @@ impl Network {
                 self.reset_from(connection, receiver, around);
             }
         }
+    }
+
+    /// Whether a filter catches what the next item of a direction says; what passes has been heard.
+    fn caught(&mut self, connection: u32, direction: usize, item: Item) -> Option<Catch> {
+        if !self.settings.follow_frames || item.what != Travelling::Data {
+            return None;
+        }
+        let state = &mut self.connections[connection as usize];
+        if state.ends[1 - direction].state != EndState::Open {
+            return None;
+        }
+        let conversation = state.conversation.as_mut().expect("frames are followed on every connection");
+        let bytes = state.directions[direction].in_flight(item.amount as usize);
+        let (from, to) = (state.ends[direction].host, state.ends[1 - direction].host);
+        let messages = conversation.ahead(direction, bytes);
+        for (id, block) in &self.blocks {
+            let Block::Filter(filter) = block else { continue };
+            let effects = self.effects.get_mut(id).expect("every block has its counter");
+            if *effects < filter.times && messages.iter().any(|message| filter.matches(from, to, *message)) {
+                *effects += 1;
+                return Some(filter.catch);
+            }
+        }
+        conversation.arrived(direction, bytes);
+        None
+    }
+
+    /// Something was held up or lost on a link: which blocks it was due to.
+    fn credit_blocks(&mut self, link: usize) {
+        let (from, to) = (self.links[link].from, self.links[link].to);
+        for (id, block) in &self.blocks {
+            if matches!(block, Block::Links(pairs) if pairs.contains(&(from, to))) {
+                *self.effects.get_mut(id).expect("every block has its counter") += 1;
+            }
+        }
+    }
+
+    /// Something on the way breaks a connection: both ends are reset, or half of the next item of `direction` arrives
+    /// and then the end of the stream, at both ends.
+    fn break_connection(
+        &mut self,
+        connection: u32,
+        direction: usize,
+        reset: bool,
+        around: &mut Surroundings<'_>,
+    ) {
+        let state = &mut self.connections[connection as usize];
+        let (from, to) = (state.ends[direction].host, state.ends[1 - direction].host);
+        around.trace.record(around.now, Happening::Broken { from, to, connection, reset });
+        if reset {
+            self.counters.resets += 2;
+            for end in 0..2 {
+                self.fail_end(connection, end, io::ErrorKind::ConnectionReset, around);
+            }
+        } else {
+            let flow = &mut state.directions[direction];
+            if let Some(item) = flow.items.front().filter(|item| item.what == Travelling::Data) {
+                flow.readable += item.amount as usize / 2;
+            }
+            for flow in &mut state.directions {
+                flow.drop_in_flight();
+                flow.fin_sent = true;
+                flow.fin_arrived = true;
+                around.wakes.extend(flow.reader.take());
+                around.wakes.extend(flow.writer.take());
+            }
+        }
+        self.free_if_over(connection);
     }
 
     /// The handshake's last message reached the server.

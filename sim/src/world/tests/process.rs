@@ -19,19 +19,19 @@ async fn sleep(env: &SimEnv, duration: Duration) {
 
 #[test]
 fn a_panic_in_a_task_is_a_finding_and_the_run_goes_on() {
-    let panics = in_world(|world, [b1, b2, _]| async move {
+    let failures = in_world(|world, [b1, b2, _]| async move {
         world.start(b1, |_| async { panic!("the log is poisoned") }).await;
         let env = world.start(b2, idle).await;
         env.spawn("replica", async { assert_eq!(1, 2, "offsets agree") });
         world.sleep(Duration::from_secs(1)).await;
         assert!(world.is_alive(b2) && !world.is_alive(b1));
-        world.panics()
+        world.task_failures()
     });
-    assert_eq!(panics.len(), 2);
-    let main = panics.iter().find(|panic| panic.task == "main").expect("the main task panicked");
+    assert_eq!(failures.len(), 2);
+    let main = failures.iter().find(|failure| failure.task == "main").expect("the main task panicked");
     assert_eq!(main.name.as_deref(), Some("b1"));
     assert!(main.message.starts_with("the log is poisoned ("), "{}", main.message);
-    let replica = panics.iter().find(|panic| panic.task == "replica").expect("the task panicked");
+    let replica = failures.iter().find(|failure| failure.task == "replica").expect("the task panicked");
     assert!(replica.message.contains("offsets agree"), "{}", replica.message);
 }
 
