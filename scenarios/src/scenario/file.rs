@@ -96,6 +96,9 @@ pub struct Producer {
     pub rate: String,
     #[serde(default = "hundred")]
     pub value_bytes: usize,
+    /// Distinct keys of its records; 0 where none has a key.
+    #[serde(default)]
+    pub keys: u64,
     pub topic: Option<String>,
     #[serde(flatten)]
     pub settings: Settings,

@@ -143,6 +143,7 @@ fn plan(
             records: producer.records,
             rate: units::rate(&producer.rate)?,
             value_bytes: producer.value_bytes,
+            keys: producer.keys,
             settings,
         });
     }

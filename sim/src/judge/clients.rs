@@ -128,6 +128,12 @@ impl Clients {
         partition.and_then(|partition| self.attempts.get(&partition)).unwrap_or(&NO_ATTEMPTS)
     }
 
+    /// The open calls of one client, with their names.
+    pub fn open_calls(&self, client: u32) -> Vec<(u64, &'static str)> {
+        let own = self.calls.iter().filter(|(_, call)| call.client == client);
+        own.map(|(operation, call)| (*operation, call.name)).collect()
+    }
+
     pub fn is_open(&self, operation: u64) -> bool {
         self.calls.contains_key(&operation)
     }

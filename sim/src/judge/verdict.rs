@@ -96,6 +96,11 @@ impl Judge {
         &self.reporter.comparisons
     }
 
+    /// The calls of one client that have not ended, with their names: `send`, `poll`, or the call's own.
+    pub fn open_calls(&self, client: u32) -> Vec<(u64, &'static str)> {
+        self.clients.open_calls(client)
+    }
+
     /// This client call has not ended.
     pub fn has_open_call(&self, operation: u64) -> bool {
         self.clients.is_open(operation)

@@ -1,6 +1,6 @@
 //! `crash`: the process dies at once, its page cache survives; it starts again after the fault's time.
 
-use super::{FaultKind, Firing, Occasion, needs_nodes};
+use super::{Class, FaultKind, Firing, Occasion, needs_nodes};
 use crate::runner::cluster::Member;
 use crate::world::CrashKind;
 
@@ -8,6 +8,7 @@ pub const CRASH: FaultKind = FaultKind {
     name: "crash",
     text: "the process dies, its page cache survives; it starts again after `for`",
     may_lose: "nothing at acks=all with unclean election off",
+    class: Class::TakesDown,
     check: |plan| needs_nodes(plan, &[]),
     fire: |occasion| -> Firing { Box::pin(fire(occasion, CrashKind::Process)) },
 };

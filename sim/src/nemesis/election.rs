@@ -3,13 +3,14 @@
 use acked_client::ElectionKind;
 
 use super::targets::topic_partition;
-use super::{FaultKind, Firing, Occasion, only_arguments};
+use super::{Class, FaultKind, Firing, Occasion, only_arguments};
 use crate::plan::FaultPlan;
 
 pub const MOVE_LEADER: FaultKind = FaultKind {
     name: "move-leader",
     text: "leadership of the partitions in `nodes` moves to the preferred replica on purpose",
     may_lose: "nothing at acks=all",
+    class: Class::Disturbs,
     check,
     fire: |occasion| -> Firing { Box::pin(fire(occasion, ElectionKind::Preferred)) },
 };
@@ -18,6 +19,7 @@ pub const UNCLEAN_ELECTION: FaultKind = FaultKind {
     name: "unclean-election",
     text: "an administrator asks for an unclean election of the partitions in `nodes`",
     may_lose: "what the elected replica does not hold",
+    class: Class::Disturbs,
     check,
     fire: |occasion| -> Firing { Box::pin(fire(occasion, ElectionKind::Unclean)) },
 };

@@ -3,11 +3,17 @@
 //!
 //! A fault whose effect counter stays zero proved nothing: its seed is vacuous, never green.
 
+mod arguments;
+mod clock;
 mod crash;
 mod election;
+mod freeze;
+mod messages;
+mod overlapping_majorities;
 mod pause;
 mod power_loss;
 mod rolling_restart;
+mod self_check;
 mod split;
 mod stop;
 pub mod targets;
@@ -35,12 +41,26 @@ pub struct Occasion {
     pub random: ChaCha8Rng,
 }
 
+/// What the rest of the testbed must know of a fault kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// Its nodes do not run while it lasts.
+    TakesDown,
+    /// Its nodes run, or stand still.
+    Disturbs,
+    /// It chooses by what travels: the network has to follow Kafka's frames.
+    AsksWhatTravels,
+    /// No fault of a world but a planted defect of the code under test.
+    SelfCheck,
+}
+
 /// One kind of fault.
 pub struct FaultKind {
     pub name: &'static str,
     pub text: &'static str,
     /// What it may destroy, as the loss oracle sees it.
     pub may_lose: &'static str,
+    class: Class,
     check: fn(&FaultPlan) -> Result<(), String>,
     /// Injects, waits, heals; returns how often it really changed something.
     fire: fn(Occasion) -> Firing,
@@ -48,19 +68,49 @@ pub struct FaultKind {
 
 /// Every kind, sorted by name.
 pub static FAULTS: &[FaultKind] = &[
+    split::CLIENT_CUT_FROM_LEADER,
+    messages::CLIENT_DISCONNECT,
+    clock::CLOCK_DRIFT,
+    clock::CLOCK_OFFSET,
+    clock::CLOCK_STEP,
     crash::CRASH,
+    messages::DELAY,
+    messages::DROP,
+    freeze::FREEZE,
     split::HALVES,
+    self_check::HANG,
     split::ISOLATED_LEADER,
     split::LEADER_CUT_FROM_CONTROLLERS,
     election::MOVE_LEADER,
     split::ONE_WAY,
+    overlapping_majorities::OVERLAPPING_MAJORITIES,
+    self_check::PANIC,
     pause::PAUSE,
     power_loss::POWER_LOSS,
+    power_loss::POWER_LOSS_IN_RECOVERY,
     rolling_restart::ROLLING_RESTART,
+    self_check::SPIN,
     split::SPLIT,
     stop::STOP,
     election::UNCLEAN_ELECTION,
 ];
+
+impl FaultKind {
+    /// It belongs to the catalogue of faults; the others are planted defects, by which the testbed checks itself.
+    pub fn is_listed(&self) -> bool {
+        self.class != Class::SelfCheck
+    }
+}
+
+/// Whether faults of this kind take their nodes down.
+pub fn takes_down(kind: &str) -> bool {
+    find(kind).is_some_and(|kind| kind.class == Class::TakesDown)
+}
+
+/// Whether a planned fault needs a network that follows Kafka's frames.
+pub fn follows_frames(plan: &FaultPlan) -> bool {
+    find(&plan.kind).is_some_and(|kind| kind.class == Class::AsksWhatTravels)
+}
 
 fn find(name: &str) -> Option<&'static FaultKind> {
     FAULTS.iter().find(|kind| kind.name == name)
@@ -72,7 +122,7 @@ fn find(name: &str) -> Option<&'static FaultKind> {
 /// An unknown kind, target or argument, or a target that is missing; worded for whoever wrote the scenario.
 pub fn check(plan: &FaultPlan) -> Result<(), String> {
     let kind = find(&plan.kind).ok_or_else(|| {
-        let known: Vec<&str> = FAULTS.iter().map(|kind| kind.name).collect();
+        let known: Vec<&str> = FAULTS.iter().filter(|kind| kind.is_listed()).map(|kind| kind.name).collect();
         format!("there is no fault kind '{}', only {}", plan.kind, known.join(", "))
     })?;
     (kind.check)(plan)
@@ -88,6 +138,10 @@ fn needs_nodes(plan: &FaultPlan, arguments: &[&str]) -> Result<(), String> {
     if plan.nodes.is_empty() {
         return Err(format!("{} needs nodes = […]", plan.kind));
     }
+    takes_nodes(plan, arguments)
+}
+
+fn takes_nodes(plan: &FaultPlan, arguments: &[&str]) -> Result<(), String> {
     if plan.sides.is_some() {
         return Err(format!("{} takes nodes, not sides", plan.kind));
     }
@@ -106,8 +160,20 @@ fn only_arguments(plan: &FaultPlan, known: &[&str]) -> Result<(), String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::plan::TimeRange;
+
+    /// A fault of a kind with these arguments and nothing else.
+    pub fn fault(kind: &str, arguments: &[(&str, &str)]) -> FaultPlan {
+        let at = TimeRange { from: Duration::ZERO, to: Duration::ZERO };
+        let arguments: BTreeMap<String, String> =
+            arguments.iter().map(|(name, value)| ((*name).to_string(), (*value).to_string())).collect();
+        let (id, kind) = ("one".to_string(), kind.to_string());
+        FaultPlan { id, kind, at, when: None, lasts: at, nodes: Vec::new(), sides: None, arguments }
+    }
 
     #[test]
     fn kinds_are_sorted_and_told_apart() {

@@ -1,11 +1,12 @@
 //! `pause`: the process stands still, as under SIGSTOP; its host goes on acknowledging bytes.
 
-use super::{FaultKind, Firing, Occasion, needs_nodes};
+use super::{Class, FaultKind, Firing, Occasion, needs_nodes};
 
 pub const PAUSE: FaultKind = FaultKind {
     name: "pause",
     text: "the process stands still for `for`, while its host keeps its connections",
     may_lose: "nothing at acks=all with unclean election off",
+    class: Class::Disturbs,
     check: |plan| needs_nodes(plan, &[]),
     fire: |occasion| -> Firing { Box::pin(fire(occasion)) },
 };

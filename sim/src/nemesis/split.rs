@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{FaultKind, Firing, Occasion, needs_nodes, only_arguments, targets};
+use super::{Class, FaultKind, Firing, Occasion, needs_nodes, only_arguments, targets};
 use crate::runner::cluster::{Cluster, Member};
 
 /// Which way a split cuts.
@@ -18,6 +18,7 @@ pub const SPLIT: FaultKind = FaultKind {
     name: "split",
     text: "cuts `sides = [[…], […]]` from each other for `for`; `direction` is both, forward or backward",
     may_lose: "nothing at acks=all with unclean election off",
+    class: Class::Disturbs,
     check: |plan| {
         let (one, other) = plan.sides.as_ref().ok_or("split needs sides = [[…], […]]")?;
         if one.is_empty() || other.is_empty() || !plan.nodes.is_empty() {
@@ -50,6 +51,7 @@ pub const ISOLATED_LEADER: FaultKind = FaultKind {
     name: "isolated-leader",
     text: "the `nodes` (a leader and the clients that stay with it) are cut from everybody else for `for`",
     may_lose: "nothing at acks=all with unclean election off",
+    class: Class::Disturbs,
     check: |plan| needs_nodes(plan, &[]),
     fire: |occasion| -> Firing {
         Box::pin(async move {
@@ -65,6 +67,7 @@ pub const ONE_WAY: FaultKind = FaultKind {
     name: "one-way",
     text: "what the `nodes` send to everybody else does not arrive for `for`; what they are sent does",
     may_lose: "nothing at acks=all with unclean election off",
+    class: Class::Disturbs,
     check: |plan| needs_nodes(plan, &[]),
     fire: |occasion| -> Firing {
         Box::pin(async move {
@@ -79,6 +82,7 @@ pub const LEADER_CUT_FROM_CONTROLLERS: FaultKind = FaultKind {
     name: "leader-cut-from-controllers",
     text: "the `nodes` and the controllers do not hear each other for `for`; brokers and clients do",
     may_lose: "nothing at acks=all with unclean election off",
+    class: Class::Disturbs,
     check: |plan| needs_nodes(plan, &[]),
     fire: |occasion| -> Firing {
         Box::pin(async move {
@@ -89,11 +93,32 @@ pub const LEADER_CUT_FROM_CONTROLLERS: FaultKind = FaultKind {
     },
 };
 
+/// Everybody else hears the leader, the clients' other brokers included.
+pub const CLIENT_CUT_FROM_LEADER: FaultKind = FaultKind {
+    name: "client-cut-from-leader",
+    text: "the clients in `nodes` (all, if none) and the others in `nodes` (a leader) do not hear each other for `for`",
+    may_lose: "nothing",
+    class: Class::Disturbs,
+    check: |plan| needs_nodes(plan, &[]),
+    fire: |occasion| -> Firing {
+        Box::pin(async move {
+            let named = occasion.cluster.resolve(&occasion.plan.nodes);
+            let (mut clients, leaders): (Vec<Member>, Vec<Member>) =
+                named.into_iter().partition(Member::is_client);
+            if clients.is_empty() {
+                clients = occasion.cluster.resolve(&["clients".to_string()]);
+            }
+            cut(occasion, clients, leaders, Direction::Both).await
+        })
+    },
+};
+
 /// Brokers, controllers and clients, each group cut in two halves that hold together.
 pub const HALVES: FaultKind = FaultKind {
     name: "halves",
     text: "the first half of brokers, controllers and clients is cut from the second for `for`",
     may_lose: "nothing at acks=all with unclean election off",
+    class: Class::Disturbs,
     check: |plan| {
         if !plan.nodes.is_empty() || plan.sides.is_some() {
             return Err("halves takes neither nodes nor sides".into());
@@ -124,14 +149,15 @@ async fn cut(occasion: Occasion, from: Vec<Member>, to: Vec<Member>, direction: 
     if from.is_empty() || to.is_empty() {
         return 0;
     }
-    let before = cluster.blocked_transmissions();
     let mut blocks = vec![cluster.block(&plan, &from, &to)];
     if direction == Direction::Both {
         blocks.push(cluster.block(&plan, &to, &from));
     }
     cluster.sleep(lasts).await;
+    let mut effects = 0;
     for block in blocks {
         cluster.unblock(&plan, block);
+        effects += cluster.effects(block);
     }
-    cluster.blocked_transmissions() - before
+    effects
 }

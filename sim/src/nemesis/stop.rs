@@ -1,11 +1,12 @@
 //! `stop`: the node is asked to stop in order (controlled shutdown), and starts again after the fault's time.
 
-use super::{FaultKind, Firing, Occasion, needs_nodes};
+use super::{Class, FaultKind, Firing, Occasion, needs_nodes};
 
 pub const STOP: FaultKind = FaultKind {
     name: "stop",
     text: "the node stops in order (controlled shutdown) and starts again after `for`",
     may_lose: "nothing",
+    class: Class::TakesDown,
     check: |plan| needs_nodes(plan, &[]),
     fire: |occasion| -> Firing { Box::pin(fire(occasion)) },
 };

@@ -2,6 +2,7 @@
 //! through it; it never decides when.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -10,12 +11,13 @@ use acked_core::{NodeId, Rules};
 use acked_node::{Node, NodeConfig, NodeHandle};
 use acked_wire::error_code;
 
-use super::recorder::Recorder;
+use super::recorder::{FailureCause, Recorder};
 use crate::judge::FaultEvent;
 use crate::names::CONTROLLER_BASE;
 use crate::nemesis::targets;
 use crate::plan::{FaultPlan, Trigger};
-use crate::world::{BlockId, CrashKind, Host, SimEnv, World};
+use crate::workload::Memory;
+use crate::world::{BlockId, CrashKind, Filter, Host, SimEnv, World};
 
 /// How long an orderly stop may take before it is ended by force.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -33,7 +35,25 @@ pub struct Member {
     pub host: Host,
 }
 
+/// What a client's process runs, from its start on.
+pub type ClientMain = Arc<dyn Fn(SimEnv) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// What runs on a host whenever its process is started.
+pub enum Program {
+    Node(Box<NodeConfig>),
+    Client {
+        /// The client's number in the history.
+        number: u32,
+        main: ClientMain,
+        memory: Arc<Memory>,
+    },
+}
+
 impl Member {
+    pub fn is_client(&self) -> bool {
+        self.node.is_none()
+    }
+
     pub fn is_broker(&self) -> bool {
         self.node.is_some_and(|node| node.0 <= CONTROLLER_BASE)
     }
@@ -43,12 +63,13 @@ impl Member {
     }
 }
 
-/// What runs on a node's host.
 struct Process {
-    config: NodeConfig,
+    program: Program,
     state: ProcessState,
-    /// Of the process that runs; it makes the handle when it starts.
+    /// Of the node that runs; it makes the handle when it starts.
     handle: Arc<Mutex<Option<NodeHandle>>>,
+    /// Of the process that was started last.
+    env: Option<SimEnv>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +87,7 @@ pub struct Cluster {
     recorder: Arc<Recorder>,
     rules: Rules,
     members: Vec<Member>,
-    processes: Mutex<BTreeMap<NodeId, Process>>,
+    processes: Mutex<BTreeMap<Host, Process>>,
     /// Blocks that are not lifted.
     cuts: Mutex<Vec<BlockId>>,
     /// The process of the nemesis: what it asks of the cluster goes over its own connections.
@@ -82,16 +103,16 @@ impl Cluster {
         recorder: Arc<Recorder>,
         rules: Rules,
         members: Vec<Member>,
-        configs: Vec<NodeConfig>,
+        programs: BTreeMap<Host, Program>,
         env: SimEnv,
         admin: Admin,
         client: u32,
     ) -> Cluster {
-        let processes = configs
+        let processes = programs
             .into_iter()
-            .map(|config| {
+            .map(|(host, program)| {
                 let state = ProcessState::Down;
-                (config.node, Process { config, state, handle: Arc::default() })
+                (host, Process { program, state, handle: Arc::default(), env: None })
             })
             .collect();
         Cluster {
@@ -177,18 +198,18 @@ impl Cluster {
         true
     }
 
-    fn processes(&self) -> MutexGuard<'_, BTreeMap<NodeId, Process>> {
+    fn processes(&self) -> MutexGuard<'_, BTreeMap<Host, Process>> {
         self.processes.lock().expect("nothing panics while it starts or stops a process")
     }
 
-    fn state(&self, node: NodeId) -> ProcessState {
-        self.processes()[&node].state
+    fn state(&self, host: Host) -> ProcessState {
+        self.processes()[&host].state
     }
 
-    /// Moves a node's process from one state to another; false when it is in none of those.
-    fn turn(&self, node: NodeId, from: &[ProcessState], to: ProcessState) -> bool {
+    /// Moves a process from one state to another; false when it is in none of those.
+    fn turn(&self, host: Host, from: &[ProcessState], to: ProcessState) -> bool {
         let mut processes = self.processes();
-        let process = processes.get_mut(&node).expect("every node has a configuration");
+        let process = processes.get_mut(&host).expect("every member has a program");
         let turns = from.contains(&process.state);
         if turns {
             process.state = to;
@@ -196,42 +217,57 @@ impl Cluster {
         turns
     }
 
-    /// Starts a node, if it is down.
+    /// Starts a process, if it is down.
     pub async fn start(&self, member: &Member) {
-        let node = member.node.expect("only nodes are started here");
-        if !self.turn(node, &[ProcessState::Down], ProcessState::Starting) {
+        if !self.turn(member.host, &[ProcessState::Down], ProcessState::Starting) {
             return;
         }
-        let (config, slot) = {
-            let processes = self.processes();
-            let process = &processes[&node];
-            (process.config.clone(), process.handle.clone())
-        };
-        let (rules, recorder, name) = (self.rules, self.recorder.clone(), member.name.clone());
-        let main = move |env: SimEnv| {
-            let (node, handle) = Node::new(env, config.clone(), rules, recorder.clone());
-            *slot.lock().expect("nothing panics while it holds a handle") = Some(handle);
-            let (recorder, name) = (recorder.clone(), name.clone());
-            async move {
-                if let Err(error) = node.run().await {
-                    recorder.failed(format!("{name} stopped by itself: failed to {error}"));
-                }
-            }
-        };
-        self.world.start(member.host, main).await;
-        self.turn(node, &[ProcessState::Starting], ProcessState::Up);
+        let main = self.main(member);
+        let env = self.world.start(member.host, move |env| main(env)).await;
+        self.processes().get_mut(&member.host).expect("every member has a program").env = Some(env);
+        self.turn(member.host, &[ProcessState::Starting], ProcessState::Up);
     }
 
-    /// Kills a node that is up; false when there is nothing to kill, or when nothing that mattered was lost.
+    fn main(&self, member: &Member) -> ClientMain {
+        let processes = self.processes();
+        let process = &processes[&member.host];
+        let config = match &process.program {
+            Program::Node(config) => config.clone(),
+            Program::Client { main, memory, .. } => {
+                memory.begin();
+                return main.clone();
+            }
+        };
+        let (rules, recorder, name) = (self.rules, self.recorder.clone(), member.name.clone());
+        let slot = process.handle.clone();
+        Arc::new(move |env: SimEnv| {
+            let (node, handle) = Node::new(env, (*config).clone(), rules, recorder.clone());
+            *slot.lock().expect("nothing panics while it holds a handle") = Some(handle);
+            let (recorder, name) = (recorder.clone(), name.clone());
+            Box::pin(async move {
+                if let Err(error) = node.run().await {
+                    let text = format!("{name} stopped by itself: failed to {error}");
+                    recorder.failed(FailureCause::Exit, Some(name), text);
+                }
+            })
+        })
+    }
+
+    /// Kills a process that is up; false when there is nothing to kill.
     pub fn crash(&self, plan: &FaultPlan, member: &Member, kind: CrashKind) -> bool {
-        let Some(node) = member.node else { return false };
-        if !self.turn(node, &[ProcessState::Up, ProcessState::Stopping], ProcessState::Down) {
+        if member.is_client() && !self.world.is_alive(member.host) {
+            // It had done all it had to.
+            return false;
+        }
+        if !self.turn(member.host, &[ProcessState::Up, ProcessState::Stopping], ProcessState::Down) {
             return false;
         }
         // Told before it happens, so that the judge knows the cause of what the disk reports.
-        self.tell(plan, &[node], true, kind == CrashKind::Power, &member.name);
+        let nodes: Vec<NodeId> = member.node.into_iter().collect();
+        self.tell(plan, &nodes, true, kind == CrashKind::Power, &member.name);
         let lost = self.world.crash(member.host, kind);
-        if kind == CrashKind::Power {
+        self.client_ended(member);
+        if kind == CrashKind::Power && member.node.is_some() {
             let text = format!(
                 "{}: {} unsynced bytes in {} files and {} names are gone",
                 member.name, lost.bytes_lost, lost.files_changed, lost.names_reverted
@@ -241,35 +277,52 @@ impl Cluster {
         true
     }
 
-    /// Starts a node again that a fault took down.
+    /// Starts a process again that a fault took down.
     pub async fn start_again(&self, fault: &str, member: &Member) {
-        let node = member.node.expect("only nodes are taken down");
-        if self.state(node) == ProcessState::Down {
-            self.heal(fault, "start", &[node], &member.name);
+        if self.state(member.host) == ProcessState::Down {
+            self.heal(fault, "start", &nodes(std::slice::from_ref(member)), &member.name);
             self.start(member).await;
         }
     }
 
-    /// Stops a node in order; false when it was not up.
+    /// Stops a process in order; false when it was not up.
     pub async fn stop(&self, plan: &FaultPlan, member: &Member) -> bool {
-        let Some(node) = member.node else { return false };
-        if !self.turn(node, &[ProcessState::Up], ProcessState::Stopping) {
+        if member.is_client() && !self.world.is_alive(member.host) {
             return false;
         }
-        let slot = self.processes()[&node].handle.clone();
-        if let Some(handle) = &*slot.lock().expect("nothing panics while it holds a handle") {
-            handle.stop();
+        if !self.turn(member.host, &[ProcessState::Up], ProcessState::Stopping) {
+            return false;
         }
-        self.tell(plan, &[node], true, false, &member.name);
+        {
+            let processes = self.processes();
+            let process = &processes[&member.host];
+            match &process.program {
+                Program::Node(_) => {
+                    let slot = process.handle.lock().expect("nothing panics while it holds a handle");
+                    if let Some(handle) = &*slot {
+                        handle.stop();
+                    }
+                }
+                Program::Client { memory, .. } => memory.ask_to_stop(),
+            }
+        }
+        self.tell(plan, &nodes(std::slice::from_ref(member)), true, false, &member.name);
         self.until(STOP_WAIT_MAX, || {
-            !self.world.is_alive(member.host) || self.state(node) != ProcessState::Stopping
+            !self.world.is_alive(member.host) || self.state(member.host) != ProcessState::Stopping
         })
         .await;
         // Another fault may have killed it, and started it again, meanwhile.
-        if self.turn(node, &[ProcessState::Stopping], ProcessState::Down) {
+        if self.turn(member.host, &[ProcessState::Stopping], ProcessState::Down) {
             self.world.crash(member.host, CrashKind::Process);
+            self.client_ended(member);
         }
         true
+    }
+
+    fn client_ended(&self, member: &Member) {
+        if let Program::Client { number, .. } = &self.processes()[&member.host].program {
+            self.recorder.client_ended(*number);
+        }
     }
 
     pub fn pause(&self, plan: &FaultPlan, member: &Member) -> bool {
@@ -299,6 +352,77 @@ impl Cluster {
         block
     }
 
+    /// Catches messages until it is lifted as a block is. Only in a world that follows frames.
+    pub fn filter(&self, plan: &FaultPlan, filter: Filter, text: &str) -> BlockId {
+        self.tell(plan, &[], true, false, text);
+        let block = self.world.filter(filter);
+        self.cuts.lock().expect("nothing panics while it cuts").push(block);
+        block
+    }
+
+    /// How often a cut or filter held up, lost or broke something.
+    pub fn effects(&self, block: BlockId) -> u64 {
+        self.world.block_effects(block)
+    }
+
+    /// Breaks the open connections between two sets at once; how many there were.
+    pub fn break_connections(
+        &self,
+        plan: &FaultPlan,
+        ones: &[Member],
+        others: &[Member],
+        reset: bool,
+    ) -> u64 {
+        let broken = self.world.break_connections(&hosts(ones), &hosts(others), reset);
+        let how = if reset { "reset" } else { "closed" };
+        self.tell(plan, &[], true, false, &format!("{broken} connections {how}"));
+        broken
+    }
+
+    /// Moves the wall clock of a member's machine; its monotonic clock stays.
+    pub fn step_clock(&self, plan: &FaultPlan, member: &Member, by_ms: i64) {
+        let text = format!("{} by {by_ms} ms", member.name);
+        self.tell(plan, &nodes(std::slice::from_ref(member)), true, false, &text);
+        self.world.step_wall_clock(member.host, by_ms);
+    }
+
+    /// Lets the clocks of a member's machine gain (lose, when negative) millionths from now on; 0 is right again.
+    pub fn drift_clock(&self, plan: &FaultPlan, member: &Member, ppm: i32) {
+        let text = format!("{} by {ppm} millionths", member.name);
+        self.tell(plan, &nodes(std::slice::from_ref(member)), ppm != 0, false, &text);
+        self.world.set_clock_drift(member.host, ppm);
+    }
+
+    /// Stops a machine with its kernel and its clocks, as when a virtual machine is suspended. Cuts from it are part of
+    /// it, and are returned; `None` when its process does not run or stands still already.
+    pub fn freeze(&self, plan: &FaultPlan, member: &Member) -> Option<BlockId> {
+        if !self.pause(plan, member) {
+            return None;
+        }
+        self.world.freeze_clocks(member.host, true);
+        let others: Vec<Host> = self.world.hosts().into_iter().filter(|host| *host != member.host).collect();
+        let block = self.world.block(&others, &[member.host]);
+        self.cuts.lock().expect("nothing panics while it cuts").push(block);
+        Some(block)
+    }
+
+    /// Lets a frozen machine go on.
+    pub fn thaw(&self, plan: &FaultPlan, member: &Member, block: BlockId) {
+        self.world.freeze_clocks(member.host, false);
+        self.resume(&plan.id, member);
+        self.unblock(plan, block);
+    }
+
+    /// The environment of the process that a member runs; `None` when it does not run.
+    pub fn process(&self, member: &Member) -> Option<SimEnv> {
+        self.processes()[&member.host].env.clone().filter(|_| self.world.is_alive(member.host))
+    }
+
+    /// States that a fault begins, for faults that act by themselves.
+    pub fn began(&self, plan: &FaultPlan, members: &[Member], text: &str) {
+        self.tell(plan, &nodes(members), true, false, text);
+    }
+
     pub fn unblock(&self, plan: &FaultPlan, block: BlockId) {
         let mut cuts = self.cuts.lock().expect("nothing panics while it cuts");
         // It may have been healed with everything else at the end of the safety phase.
@@ -307,12 +431,6 @@ impl Cluster {
             self.heal(&plan.id, &plan.kind, &[], "");
             self.world.unblock(block);
         }
-    }
-
-    /// Transmissions that cut links have held up or lost so far.
-    pub fn blocked_transmissions(&self) -> u64 {
-        let counters = self.world.network_counters();
-        counters.stuck + counters.attempts_dropped
     }
 
     /// Asks for an election; whether a leader was really moved.
@@ -355,9 +473,12 @@ impl Cluster {
         }
     }
 
-    /// Waits until a broker is in every in-sync set that it is assigned to.
-    pub async fn until_in_sync(&self, member: &Member, wait_max: Duration) -> bool {
+    /// Waits until a broker is in every in-sync set that it is assigned to, or the controllers have a leader again.
+    pub async fn until_back(&self, member: &Member, wait_max: Duration) -> bool {
         let Some(node) = member.node else { return true };
+        if member.is_controller() {
+            return self.until(wait_max, || self.recorder.lock().view.controller().is_some()).await;
+        }
         self.until(wait_max, || {
             let recorded = self.recorder.lock();
             recorded
@@ -375,11 +496,11 @@ impl Cluster {
         for member in &self.members {
             self.resume("heal", member);
         }
-        for member in self.members.iter().filter(|member| member.node.is_some()) {
-            // A node that stopped by itself is started like one that was killed.
-            let node = member.node.expect("filtered just above");
-            if self.state(node) == ProcessState::Up && !self.world.is_alive(member.host) {
-                self.turn(node, &[ProcessState::Up], ProcessState::Down);
+        for member in &self.members {
+            // A node that stopped by itself is started like one that was killed; a client that ended has done its work.
+            let ended = self.state(member.host) == ProcessState::Up && !self.world.is_alive(member.host);
+            if ended && member.node.is_some() {
+                self.turn(member.host, &[ProcessState::Up], ProcessState::Down);
             }
             self.start_again("heal", member).await;
         }

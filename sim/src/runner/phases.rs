@@ -1,10 +1,12 @@
 //! The phases of one run, in order. Everything that acts lives on hosts of the simulated world; this drives them from
 //! the nemesis's host and hands the end state to the judge.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use acked_client::{Admin, NewTopic};
+use acked_core::consumer::Start;
 use acked_core::settings::{AdminSettings, BrokerSettings, ConsumerSettings, ProducerSettings, Settings};
 use acked_core::{NodeId, Time};
 use acked_env::Env;
@@ -12,7 +14,7 @@ use acked_node::{NodeConfig, Role};
 use acked_reports::SeedResult;
 use rand::RngExt;
 
-use super::cluster::{Cluster, Member};
+use super::cluster::{ClientMain, Cluster, Member, Program};
 use super::recorder::Recorder;
 use super::result::{self, WorldEnd};
 use super::timeline::{Moment, Timeline};
@@ -22,8 +24,8 @@ use crate::judge::{
 use crate::names::{CONTROLLER_BASE, node_name};
 use crate::nemesis::{self, Occasion};
 use crate::plan::{FaultPlan, NetworkPlan, Plan, TimeRange};
-use crate::workload::{self, ReadTo};
-use crate::world::{Latency, NetworkSettings, SimEnv, World, WorldSettings, run_in_fresh_thread};
+use crate::workload::{self, Memory, ReadTo};
+use crate::world::{Host, Latency, NetworkSettings, SimEnv, World, WorldSettings, run_in_fresh_thread};
 
 const CLUSTER_ID: &str = "acked-simulated-cluster";
 const BROKER_PORT: u16 = 9092;
@@ -53,9 +55,14 @@ pub fn run(plan: &Plan, seed: u64, token: &str, keep_timeline: bool) -> RunOutpu
     let judge = Judge::new(judge_config(plan));
     let recorder = Arc::new(Recorder::new(judge, keep_timeline.then(Timeline::default)));
     let settings = WorldSettings {
-        network: NetworkSettings { latency: latency(plan.network), ..NetworkSettings::default() },
+        network: NetworkSettings {
+            latency: latency(plan.network),
+            follow_frames: plan.faults.iter().any(nemesis::follows_frames),
+            ..NetworkSettings::default()
+        },
         time_limit: Some(VIRTUAL_MAX),
         disk_tap: Some(recorder.clone()),
+        task_tap: Some(recorder.clone()),
         ..WorldSettings::default()
     };
     let (moved, recorded) = (plan.clone(), recorder.clone());
@@ -148,7 +155,7 @@ async fn phases(world: World, plan: Plan, recorder: Arc<Recorder>) -> Phased {
     match boot(&cluster, &plan).await {
         Err(reason) => phased.broken_off = Some(reason),
         Ok(()) => {
-            start_load(&cluster, &plan).await;
+            start_load(&cluster).await;
             cluster.until(WARM_UP_MAX, || recorder.acked() >= WARM_UP_ACKED).await;
             phased.fired = safety(&cluster, &plan).await;
             cluster.heal_everything().await;
@@ -158,18 +165,7 @@ async fn phases(world: World, plan: Plan, recorder: Arc<Recorder>) -> Phased {
     }
     phased.now = recorder.now();
     world.shutdown_all().await;
-    phased.world = WorldEnd {
-        hash: world.hash(),
-        events: world.events(),
-        failures: world
-            .panics()
-            .iter()
-            .map(|panic| {
-                let name = panic.name.as_deref().unwrap_or("the testbed");
-                format!("{name}, task {}, panicked: {}", panic.task, panic.message)
-            })
-            .collect(),
-    };
+    phased.world = WorldEnd { hash: world.hash(), events: world.events(), failures: Vec::new() };
     phased
 }
 
@@ -204,14 +200,14 @@ async fn build(world: &World, plan: &Plan, settings: &BrokerSettings, recorder: 
         members.push(Member { name, node, host });
         host
     };
-    let mut configs = Vec::new();
-    let voters: std::collections::BTreeMap<NodeId, (String, u16)> = (1..=plan.controllers)
+    let mut programs = BTreeMap::new();
+    let voters: BTreeMap<NodeId, (String, u16)> = (1..=plan.controllers)
         .map(|number| {
             (NodeId(CONTROLLER_BASE + i32::from(number)), (format!("10.0.1.{number}"), CONTROLLER_PORT))
         })
         .collect();
-    let mut configure = |node: NodeId, role: Role, address: [u8; 4], port: u16| {
-        configs.push(NodeConfig {
+    let mut configure = |host: Host, node: NodeId, role: Role, address: [u8; 4], port: u16| {
+        let config = NodeConfig {
             node,
             role,
             cluster_id: CLUSTER_ID.to_string(),
@@ -220,17 +216,18 @@ async fn build(world: &World, plan: &Plan, settings: &BrokerSettings, recorder: 
             voters: voters.clone(),
             settings: settings.clone(),
             given: plan.broker.clone(),
-        });
+        };
+        programs.insert(host, Program::Node(Box::new(config)));
     };
     for number in 1..=plan.controllers {
         let (node, address) = (NodeId(CONTROLLER_BASE + i32::from(number)), [10, 0, 1, number as u8]);
-        add(format!("c{number}"), address, Some(node));
-        configure(node, Role::Controller, address, CONTROLLER_PORT);
+        let host = add(format!("c{number}"), address, Some(node));
+        configure(host, node, Role::Controller, address, CONTROLLER_PORT);
     }
     for number in 1..=plan.brokers {
         let (node, address) = (NodeId(i32::from(number)), [10, 0, 0, number as u8]);
-        add(format!("b{number}"), address, Some(node));
-        configure(node, Role::Broker, address, BROKER_PORT);
+        let host = add(format!("b{number}"), address, Some(node));
+        configure(host, node, Role::Broker, address, BROKER_PORT);
     }
     for (number, producer) in plan.producers.iter().enumerate() {
         add(producer.name.clone(), [10, 0, 2, 1 + number as u8], None);
@@ -244,7 +241,10 @@ async fn build(world: &World, plan: &Plan, settings: &BrokerSettings, recorder: 
     let env = world.start(nemesis, |_| std::future::pending()).await;
     let admin = Admin::new(&env, "nemesis", AdminSettings::default(), bootstrap(plan));
     let client = u32::try_from(members.len()).expect("few members");
-    Cluster::new(world.clone(), recorder.clone(), plan.rules, members, configs, env, admin, client)
+    for (number, member) in members.iter().enumerate().filter(|(_, member)| member.is_client()) {
+        programs.insert(member.host, client_program(plan, &member.name, number as u32, recorder));
+    }
+    Cluster::new(world.clone(), recorder.clone(), plan.rules, members, programs, env, admin, client)
 }
 
 fn bootstrap(plan: &Plan) -> Vec<(String, u16)> {
@@ -295,29 +295,40 @@ async fn boot(cluster: &Arc<Cluster>, plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-async fn start_load(cluster: &Arc<Cluster>, plan: &Plan) {
-    let (world, recorder) = (cluster.world(), cluster.recorder());
-    for (client, member) in cluster.members().iter().enumerate() {
-        let client = client as u32;
-        if let Some(producer) = plan.producers.iter().find(|producer| producer.name == member.name) {
-            let topic = plan.topics.iter().find(|topic| topic.name == producer.topic).expect("checked");
-            let (producer, partitions) = (producer.clone(), topic.partitions);
-            let (bootstrap, recorder) = (bootstrap(plan), recorder.clone());
-            let main = move |env: SimEnv| {
-                let (producer, bootstrap) = (producer.clone(), bootstrap.clone());
-                workload::produce(env, producer, partitions, client, bootstrap, recorder.clone())
-            };
-            world.start(member.host, main).await;
-        } else if member.node.is_none() {
-            let settings = ConsumerSettings::new(&plan.consumer).expect("checked when the plan was made");
-            let (name, topics) = (member.name.clone(), plan.topics.clone());
-            let (bootstrap, recorder) = (bootstrap(plan), recorder.clone());
-            let main = move |env: SimEnv| {
-                let (name, topics, settings) = (name.clone(), topics.clone(), settings.clone());
-                workload::tail(env, name, client, topics, settings, bootstrap.clone(), recorder.clone())
-            };
-            world.start(member.host, main).await;
-        }
+/// What a client's process runs: a producer of the plan, or else a consumer that reads along.
+fn client_program(plan: &Plan, name: &str, number: u32, recorder: &Arc<Recorder>) -> Program {
+    let memory = Arc::new(Memory::default());
+    let (bootstrap, recorder, kept) = (bootstrap(plan), recorder.clone(), memory.clone());
+    let main: ClientMain = if let Some(producer) = plan.producers.iter().find(|known| known.name == name) {
+        let topic = plan.topics.iter().find(|topic| topic.name == producer.topic).expect("checked");
+        let (producer, partitions) = (producer.clone(), topic.partitions);
+        Arc::new(move |env: SimEnv| {
+            let (producer, bootstrap) = (producer.clone(), bootstrap.clone());
+            let (recorder, memory) = (recorder.clone(), kept.clone());
+            Box::pin(workload::produce(env, producer, partitions, number, bootstrap, recorder, memory))
+        })
+    } else {
+        let settings = ConsumerSettings::new(&plan.consumer).expect("checked when the plan was made");
+        let (name, topics) = (name.to_string(), plan.topics.clone());
+        let first = first_position(&plan.consumer);
+        Arc::new(move |env: SimEnv| {
+            let (name, topics, settings) = (name.clone(), topics.clone(), settings.clone());
+            let (bootstrap, recorder, memory) = (bootstrap.clone(), recorder.clone(), kept.clone());
+            Box::pin(workload::tail(env, name, number, topics, settings, first, bootstrap, recorder, memory))
+        })
+    };
+    Program::Client { number, main, memory }
+}
+
+/// Where consumers begin that have read nothing yet: everything is to be read, unless the scenario says `latest`.
+fn first_position(consumer: &Settings) -> Start {
+    let given = consumer.given().find(|(name, _)| *name == "auto.offset.reset");
+    if given.is_some_and(|(_, value)| value == "latest") { Start::Latest } else { Start::Earliest }
+}
+
+async fn start_load(cluster: &Arc<Cluster>) {
+    for member in cluster.members().iter().filter(|member| member.is_client()) {
+        cluster.start(member).await;
     }
 }
 
@@ -369,7 +380,7 @@ async fn settle(cluster: &Arc<Cluster>, plan: &Plan, bounds: &Bounds) -> FinalSt
     let recorder = cluster.recorder().clone();
     recorder.end_load();
     let healed = recorder.now();
-    let producers = plan.producers.len() as u64;
+    let producers = plan.producers.len();
     let led = || {
         let recorded = recorder.lock();
         recorded.view.partitions().all(|state| state.leader.is_some())

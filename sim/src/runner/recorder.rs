@@ -1,6 +1,7 @@
 //! Where every fact of a run arrives: observations, disk changes, client operations and faults. It passes each to the
 //! judge and the view in the order in which it happened, and keeps a timeline when one is asked for.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -11,7 +12,8 @@ use acked_core::{NodeId, Observation, Observer, Time};
 use super::timeline::Timeline;
 use super::view::View;
 use crate::judge::{ClientEvent, FaultEvent, Judge};
-use crate::world::tap::{DiskChange, DiskTap};
+use crate::world::tap::{DiskChange, DiskTap, TaskTap};
+use crate::world::{FailureKind, TaskFailure};
 
 /// What the recorder keeps, behind one lock that nobody else holds across anything.
 pub struct Recorded {
@@ -19,9 +21,45 @@ pub struct Recorded {
     pub judge: Option<Judge>,
     pub view: View,
     pub timeline: Option<Timeline>,
-    /// Nodes that stopped by themselves, each in words.
-    pub failures: Vec<String>,
+    pub failures: Vec<Failure>,
+    /// Clients that have sent all they had to.
+    producers_done: BTreeSet<u32>,
 }
+
+/// The testbed's own findings: processes and tasks that ended as no correct one does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureCause {
+    /// A task panicked.
+    Panic,
+    /// A task went round for ever without waiting for time to pass.
+    Spin,
+    /// A node's process ended by itself.
+    Exit,
+}
+
+impl FailureCause {
+    /// The identifier that findings have.
+    pub fn id(self) -> &'static str {
+        match self {
+            FailureCause::Panic => "PANIC",
+            FailureCause::Spin => "SPIN",
+            FailureCause::Exit => "EXIT",
+        }
+    }
+}
+
+/// One process or task that ended as no correct one does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub cause: FailureCause,
+    /// The name of the host; `None` for the testbed itself.
+    pub who: Option<String>,
+    pub at: Time,
+    pub text: String,
+}
+
+/// The client's own code for a call that ended with its process.
+const CLIENT_GONE: i16 = -1;
 
 pub struct Recorder {
     recorded: Mutex<Recorded>,
@@ -29,19 +67,23 @@ pub struct Recorder {
     clock: OnceLock<(TimeHandle, Instant)>,
     operations: AtomicU64,
     acked: AtomicU64,
-    producers_done: AtomicU64,
     load_is_over: AtomicBool,
 }
 
 impl Recorder {
     pub fn new(judge: Judge, timeline: Option<Timeline>) -> Recorder {
-        let recorded = Recorded { judge: Some(judge), view: View::default(), timeline, failures: Vec::new() };
+        let recorded = Recorded {
+            judge: Some(judge),
+            view: View::default(),
+            timeline,
+            failures: Vec::new(),
+            producers_done: BTreeSet::new(),
+        };
         Recorder {
             recorded: Mutex::new(recorded),
             clock: OnceLock::new(),
             operations: AtomicU64::new(1),
             acked: AtomicU64::new(0),
-            producers_done: AtomicU64::new(0),
             load_is_over: AtomicBool::new(false),
         }
     }
@@ -108,12 +150,28 @@ impl Recorder {
         self.acked.load(Ordering::Relaxed)
     }
 
-    pub fn producer_done(&self) {
-        self.producers_done.fetch_add(1, Ordering::Relaxed);
+    pub fn producer_done(&self, client: u32) {
+        self.lock().producers_done.insert(client);
     }
 
-    pub fn producers_done(&self) -> u64 {
-        self.producers_done.load(Ordering::Relaxed)
+    pub fn producers_done(&self) -> usize {
+        self.lock().producers_done.len()
+    }
+
+    /// The process of a client ended: nobody will ever hear of its open calls again, and its sends may or may not have
+    /// had their effect.
+    pub fn client_ended(&self, client: u32) {
+        let now = self.now();
+        let mut recorded = self.lock();
+        let Some(judge) = recorded.judge() else { return };
+        for (operation, name) in judge.open_calls(client) {
+            let event = match name {
+                "send" => ClientEvent::SendInfo { operation, code: CLIENT_GONE },
+                "poll" => ClientEvent::PollEnded { operation, code: CLIENT_GONE },
+                _ => ClientEvent::CallEnded { operation, code: CLIENT_GONE },
+            };
+            judge.on_client(now, &event);
+        }
     }
 
     pub fn end_load(&self) {
@@ -124,8 +182,9 @@ impl Recorder {
         self.load_is_over.load(Ordering::Relaxed)
     }
 
-    pub fn failed(&self, text: String) {
-        self.lock().failures.push(text);
+    pub fn failed(&self, cause: FailureCause, who: Option<String>, text: String) {
+        let failure = Failure { cause, who, at: self.now(), text };
+        self.lock().failures.push(failure);
     }
 }
 
@@ -156,5 +215,21 @@ impl DiskTap for Recorder {
         if let Some(judge) = self.lock().judge() {
             judge.on_disk(node, now, change);
         }
+    }
+}
+
+impl TaskTap for Recorder {
+    fn failed(&self, failure: &TaskFailure) {
+        let cause = match failure.kind {
+            FailureKind::Panic => FailureCause::Panic,
+            FailureKind::Spin => FailureCause::Spin,
+        };
+        let verb = match failure.kind {
+            FailureKind::Panic => "panicked: ",
+            FailureKind::Spin => "",
+        };
+        let who = failure.name.as_deref().unwrap_or("the testbed");
+        let text = format!("{who}, task {}, {verb}{}", failure.task, failure.message);
+        Recorder::failed(self, cause, failure.name.clone(), text);
     }
 }

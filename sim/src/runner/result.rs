@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use acked_core::Time;
 use acked_reports::result::{FaultCount, LostRange};
 use acked_reports::{Contract, Finding, Outcome, SeedResult, Verdict};
 use acked_wire::Uuid;
 
 use super::phases::Phased;
+use super::recorder::Failure;
 use crate::judge::{Judgement, LostRecord};
 use crate::names::node_name;
 use crate::plan::{FaultPlan, Plan};
@@ -16,8 +18,7 @@ use crate::plan::{FaultPlan, Plan};
 pub struct WorldEnd {
     pub hash: u64,
     pub events: u64,
-    /// Panics and failures of tasks, each in words.
-    pub failures: Vec<String>,
+    pub failures: Vec<Failure>,
 }
 
 /// The judgement of a run as its seed's result.
@@ -30,19 +31,19 @@ pub fn assemble(
     token: &str,
 ) -> SeedResult {
     let mut findings: Vec<Finding> = judgement.findings.iter().map(finding).collect();
-    // A panic or a node that stopped by itself is a broken contract of ours, whatever became of the data.
-    findings.extend(end.failures.iter().map(|text| Finding {
-        invariant: "PANIC".to_string(),
+    // A panic, an endless loop or a node that stopped by itself is a broken contract of ours, whatever became of the data.
+    findings.extend(end.failures.iter().map(|failure| Finding {
+        invariant: failure.cause.id().to_string(),
         outcome: Outcome::Stuck,
         contract: Contract::Broken,
         topic: None,
         partition: None,
         first_offset: None,
         last_offset: None,
-        node: None,
-        time_us: 0,
+        node: failure.who.clone(),
+        time_us: micros(failure.at),
         count: 1,
-        text: text.clone(),
+        text: failure.text.clone(),
     }));
     let lost = ranges(&judgement.lost, &judgement.topics);
     let outcome = findings
@@ -99,9 +100,13 @@ pub fn assemble(
         faults: fault_counts(&phased.fired),
         comparisons: judgement.comparisons.iter().map(|(id, count)| ((*id).to_string(), *count)).collect(),
         events: end.events,
-        virtual_us: u64::try_from(phased.now.as_micros()).expect("a run is shorter than 2^64 microseconds"),
+        virtual_us: micros(phased.now),
         hash: format!("{:016x}", end.hash),
     }
+}
+
+fn micros(time: Time) -> u64 {
+    u64::try_from(time.as_micros()).expect("a run is shorter than 2^64 microseconds")
 }
 
 /// Why a seed proves nothing, if it does not.
@@ -145,7 +150,7 @@ fn finding(finding: &crate::judge::Finding) -> Finding {
         first_offset: finding.offsets.map(|(first, _)| first),
         last_offset: finding.offsets.map(|(_, last)| last),
         node: finding.node.map(node_name),
-        time_us: u64::try_from(finding.time.as_micros()).expect("a run is shorter than 2^64 microseconds"),
+        time_us: micros(finding.time),
         count: finding.count,
         text: finding.text.clone(),
     }

@@ -10,6 +10,7 @@ pub use acked_reports::story::Moment;
 
 use crate::judge::FaultEvent;
 use crate::names::{node_name, node_names};
+use crate::nemesis;
 
 #[derive(Debug, Default)]
 pub struct Timeline {
@@ -26,7 +27,7 @@ impl Timeline {
     pub fn fault(&mut self, now: Time, event: &FaultEvent<'_>, text: &str) {
         let what = if event.injected { event.kind.to_string() } else { format!("{} healed", event.kind) };
         let change = if event.injected {
-            let takes_down = matches!(event.kind, "crash" | "power-loss" | "stop" | "rolling-restart");
+            let takes_down = nemesis::takes_down(event.kind);
             let nodes = event.nodes.iter().map(|node| node_name(*node)).collect();
             Change::FaultBegan { kind: event.kind.to_string(), nodes, takes_down }
         } else {

@@ -17,6 +17,8 @@ pub struct View {
     serving: BTreeSet<NodeId>,
     leader_changes: BTreeMap<TopicPartition, u64>,
     votes_granted: u64,
+    /// How often each node came through its recovery.
+    starts: BTreeMap<NodeId, u64>,
 }
 
 impl View {
@@ -48,7 +50,10 @@ impl View {
                 self.quorum = newest.or(Some((*epoch, Some(node))));
             }
             Observation::QuorumLeaderResigned { epoch } => self.vacate(|known, _| known == *epoch),
-            Observation::NodeStarted { .. } => self.vacate(|_, leader| leader == Some(node)),
+            Observation::NodeStarted { .. } => {
+                *self.starts.entry(node).or_default() += 1;
+                self.vacate(|_, leader| leader == Some(node));
+            }
             _ => {}
         }
     }
@@ -65,6 +70,11 @@ impl View {
     /// How many brokers are unfenced, as far as the controllers' logs were replayed.
     pub fn unfenced(&self) -> usize {
         self.serving.len()
+    }
+
+    /// How often a node came through its recovery and began to serve.
+    pub fn starts(&self, node: NodeId) -> u64 {
+        self.starts.get(&node).copied().unwrap_or(0)
     }
 
     pub fn topic(&self, name: &str) -> Option<Uuid> {

@@ -42,5 +42,7 @@ pub use environment::{SimEnv, SimTimer};
 pub use finding::{FailureKind, TaskFailure};
 pub use host::{Host, HostIdentity};
 pub use network::fabric::LinkShape;
-pub use network::{BlockId, Catch, Filter, Latency, NetworkCounters, NetworkSettings, SimListener, SimStream, Speech};
+pub use network::{
+    BlockId, Catch, Filter, Latency, NetworkCounters, NetworkSettings, SimListener, SimStream, Speech,
+};
 pub use run::{RunError, run_in_fresh_thread};

@@ -487,7 +487,8 @@ impl Network {
             None => return,
             Some(Block::Links(pairs)) => pairs,
             Some(Block::Filter(filter)) => {
-                let concerned = |link: &Link| filter.from.contains(&link.from) && filter.to.contains(&link.to);
+                let concerned =
+                    |link: &Link| filter.from.contains(&link.from) && filter.to.contains(&link.to);
                 self.resume(concerned, around);
                 return;
             }

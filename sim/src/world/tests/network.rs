@@ -6,8 +6,10 @@ use std::time::Duration;
 use acked_env::{Env, Listener};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{PORT, any_address, connected, idle, in_world, still_waits, within};
-use crate::world::CrashKind;
+use super::{PORT, any_address, connected, idle, in_world, in_world_of, still_waits, within};
+use std::collections::BTreeSet;
+
+use crate::world::{Catch, CrashKind, Filter, Host, NetworkSettings, Speech, World, WorldSettings};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -355,5 +357,115 @@ fn connections_are_forgotten_once_both_ends_are_done() {
         world.sleep(10 * SECOND).await;
         assert_eq!(world.open_connections(), 0);
         assert_eq!(world.open_timers(), 0);
+    });
+}
+
+/// A request of 12 bytes, or an answer of 8, with this API key and correlation id.
+fn request(api_key: i16, correlation: i32) -> Vec<u8> {
+    let key = api_key.to_be_bytes();
+    [&8_i32.to_be_bytes()[..], &key, &[0, 0], &correlation.to_be_bytes()].concat()
+}
+
+fn answer(correlation: i32) -> Vec<u8> {
+    [4_i32.to_be_bytes(), correlation.to_be_bytes()].concat()
+}
+
+fn in_followed_world<R: Send + 'static, Main: Future<Output = R> + 'static>(
+    main: impl FnOnce(World, [Host; 3]) -> Main + Send + 'static,
+) -> R {
+    let network = NetworkSettings { follow_frames: true, ..NetworkSettings::default() };
+    in_world_of(1, WorldSettings { network, ..WorldSettings::default() }, main)
+}
+
+fn answers_to(api_key: i16, from: Host, to: Host, catch: Catch) -> Filter {
+    let speech = Speech::Answers;
+    let (from, to) = (BTreeSet::from([from]), BTreeSet::from([to]));
+    Filter { from, to, speech, api_key: Some(api_key), catch, times: 1 }
+}
+
+#[test]
+fn answer_that_is_caught_is_lost_with_its_connection_and_the_request_had_arrived() {
+    for catch in [Catch::Reset, Catch::Close] {
+        in_followed_world(move |world, [b1, _, p1]| async move {
+            let (server, client) = (world.start(b1, idle).await, world.start(p1, idle).await);
+            let (mut near, mut far) = connected(&client, &server, "b1").await;
+            let filter = world.filter(answers_to(0, b1, p1, catch));
+            for (api_key, correlation) in [(3, 1), (0, 2)] {
+                near.write_all(&request(api_key, correlation)).await.expect("the window has room");
+                far.read_exact(&mut [0; 12]).await.expect("the request arrives");
+                far.write_all(&answer(correlation)).await.expect("the window has room");
+                if api_key == 3 {
+                    near.read_exact(&mut [0; 8]).await.expect("another answer arrives");
+                }
+            }
+            let mut rest = Vec::new();
+            let ended = within(&world, SECOND, near.read_to_end(&mut rest)).await;
+            match catch {
+                Catch::Close => assert!(ended.is_ok() && rest.len() == 4, "{ended:?} {rest:?}"),
+                _ => assert_eq!(ended.expect_err("it was reset").kind(), ErrorKind::ConnectionReset),
+            }
+            assert!(near.write_all(&[1]).await.is_err());
+            let ended = within(&world, SECOND, far.read(&mut [0; 8])).await;
+            assert_eq!(ended.is_ok(), catch == Catch::Close, "the other end hears of it too");
+            assert_eq!(world.block_effects(filter), 1);
+            drop((near, far));
+            world.sleep(SECOND).await;
+            assert_eq!(world.open_connections(), 0);
+        });
+    }
+}
+
+#[test]
+fn message_that_is_held_waits_with_what_is_behind_it_until_the_filter_is_lifted() {
+    in_followed_world(|world, [b1, _, p1]| async move {
+        let (server, client) = (world.start(b1, idle).await, world.start(p1, idle).await);
+        let (mut near, mut far) = connected(&client, &server, "b1").await;
+        let speech = Speech::Requests;
+        let (from, to) = (BTreeSet::from([p1]), BTreeSet::from([b1]));
+        let (catch, times) = (Catch::Hold, u64::MAX);
+        let filter = world.filter(Filter { from, to, speech, api_key: Some(56), catch, times });
+        near.write_all(&request(1, 1)).await.expect("the window has room");
+        within(&world, SECOND, far.read_exact(&mut [0; 12])).await.expect("others pass");
+        world.sleep(SECOND).await;
+        for (api_key, correlation) in [(56, 2), (1, 3)] {
+            near.write_all(&request(api_key, correlation)).await.expect("the window has room");
+            world.sleep(Duration::from_millis(10)).await;
+        }
+        let mut both = [0; 24];
+        assert!(still_waits(&world, SECOND, far.read_exact(&mut both)).await);
+        world.unblock(filter);
+        within(&world, 4 * SECOND, far.read_exact(&mut both)).await.expect("both arrive");
+        assert_eq!(both[..], [request(56, 2), request(1, 3)].concat());
+        assert_eq!(world.block_effects(filter), 1);
+    });
+}
+
+#[test]
+fn a_block_counts_what_it_held_up_itself() {
+    in_world(|world, [b1, b2, p1]| async move {
+        let (server, client) = (world.start(b1, idle).await, world.start(p1, idle).await);
+        let (mut near, _far) = connected(&client, &server, "b1").await;
+        world.sleep(SECOND).await;
+        let (one, other) = (world.block(&[p1], &[b1]), world.block(&[p1], &[b2]));
+        near.write_all(b"late").await.expect("the window has room");
+        world.sleep(SECOND).await;
+        assert_eq!((world.block_effects(one), world.block_effects(other)), (1, 0));
+        world.unblock(one);
+        assert_eq!(world.block_effects(one), 1, "it is told after the heal too");
+    });
+}
+
+#[test]
+fn connections_that_are_broken_at_once_are_gone_at_both_ends() {
+    in_world(|world, [b1, b2, p1]| async move {
+        let (server, client) = (world.start(b1, idle).await, world.start(p1, idle).await);
+        let (mut near, mut far) = connected(&client, &server, "b1").await;
+        world.sleep(SECOND).await;
+        assert_eq!(world.break_connections(&[p1], &[b2], true), 0);
+        assert_eq!(world.break_connections(&[p1], &[b1], true), 1);
+        for stream in [&mut near, &mut far] {
+            let error = stream.read(&mut [0; 1]).await.expect_err("it was reset");
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        }
     });
 }

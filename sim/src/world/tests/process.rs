@@ -3,13 +3,16 @@
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
 use acked_env::{Env, Timer};
 use rand_chacha::rand_core::Rng;
 
 use super::{idle, in_world};
-use crate::world::{CrashKind, RunError, SimEnv, WALL_EPOCH_MS, WorldSettings, run_in_fresh_thread};
+use crate::world::{
+    CrashKind, FailureKind, RunError, SimEnv, WALL_EPOCH_MS, WorldSettings, run_in_fresh_thread,
+};
 
 async fn sleep(env: &SimEnv, duration: Duration) {
     let mut timer = env.timer();
@@ -33,6 +36,62 @@ fn a_panic_in_a_task_is_a_finding_and_the_run_goes_on() {
     assert!(main.message.starts_with("the log is poisoned ("), "{}", main.message);
     let replica = failures.iter().find(|failure| failure.task == "replica").expect("the task panicked");
     assert!(replica.message.contains("offsets agree"), "{}", replica.message);
+}
+
+#[test]
+fn a_task_that_goes_round_without_letting_time_pass_is_a_finding_and_ended() {
+    let failures = in_world(|world, [b1, b2, _]| async move {
+        let env = world.start(b1, idle).await;
+        world.start(b2, idle).await;
+        env.spawn("replica", async {
+            loop {
+                let mut woken = false;
+                poll_fn(|context| {
+                    context.waker().wake_by_ref();
+                    if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending }
+                })
+                .await;
+            }
+        });
+        world.sleep(Duration::from_secs(1)).await;
+        assert!(world.is_alive(b1) && world.is_alive(b2));
+        world.task_failures()
+    });
+    assert_eq!(failures.len(), 1);
+    let failure = &failures[0];
+    assert_eq!(
+        (failure.kind, failure.task, failure.name.as_deref()),
+        (FailureKind::Spin, "replica", Some("b1"))
+    );
+}
+
+#[test]
+fn a_frozen_machine_does_not_see_time_pass() {
+    in_world(|world, [b1, _, _]| async move {
+        let ticks = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&ticks);
+        let env = world.start(b1, idle).await;
+        let inner = env.clone();
+        env.spawn("ticks", async move {
+            loop {
+                sleep(&inner, Duration::from_millis(100)).await;
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        world.sleep(Duration::from_millis(1050)).await;
+        let (local, wall) = (env.now(), env.wall_clock_ms());
+        world.pause(b1);
+        world.freeze_clocks(b1, true);
+        world.sleep(Duration::from_secs(10)).await;
+        assert_eq!((env.now(), env.wall_clock_ms()), (local, wall));
+        world.freeze_clocks(b1, false);
+        world.resume(b1);
+        world.sleep(Duration::from_millis(10)).await;
+        assert_eq!(ticks.load(Ordering::Relaxed), 10, "no timer fires early");
+        world.sleep(Duration::from_millis(1000)).await;
+        assert_eq!(ticks.load(Ordering::Relaxed), 20);
+        assert!(env.now() - local < Duration::from_millis(1100));
+    });
 }
 
 #[test]
