@@ -3,6 +3,7 @@
 //! museum's scenarios run without their mutation too, over the very seeds that killed it.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use acked_reports::render::{self, CellReport};
 use acked_reports::{CampaignSummary, SeedResult, Verdict};
@@ -23,10 +24,27 @@ use crate::token::{BUILD, Changes};
 
 /// Seeds within which the canary must fail.
 const CANARY_SEEDS: u64 = 10;
+/// Scenarios that plant a defect of the code under test, and what must come of it.
+const PLANTED: [(&str, Planted); 3] = [
+    ("planted-panic", Planted::Finding("PANIC")),
+    ("planted-spin", Planted::Finding("SPIN")),
+    ("planted-hang", Planted::Budget),
+];
+/// Wall time after which a worker that hangs on purpose is ended, unless the command line says less.
+const HANG_TIMEOUT: Duration = Duration::from_secs(5);
 /// Seeds that run twice, in processes that share nothing.
 const TWICE_SEEDS: u64 = 20;
 /// Seeds of every scenario and configuration.
 const SEEDS_EACH: u64 = 10;
+
+/// What the testbed must make of a planted defect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Planted {
+    /// A finding with this identifier.
+    Finding(&'static str),
+    /// The seed is out of budget.
+    Budget,
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -145,6 +163,9 @@ pub fn run(arguments: &GateArgs) -> Result<Exit, Failure> {
     }
     let mut goes_on = protocol.add(gate.canary()?)? && stop.signalled().is_none();
     if goes_on {
+        goes_on = protocol.add(gate.planted()?)? && stop.signalled().is_none();
+    }
+    if goes_on {
         goes_on = protocol.add(gate.twice()?)? && stop.signalled().is_none();
     }
     if goes_on {
@@ -182,7 +203,7 @@ impl Gate<'_> {
         let cells = select(&selection)?.cells;
         let mut failed: Option<SeedResult> = None;
         let jobs = seeds::cell_by_cell(seeds::spans(Seeds::Count(CANARY_SEEDS), 1, 1));
-        self.pool(&cells, jobs, CANARY_SEEDS, |_, result, _| {
+        self.pool(&cells, jobs, CANARY_SEEDS, self.work.seed_timeout, |_, result, _| {
             let black_box = |finding: &acked_reports::Finding| {
                 finding.contract == acked_reports::Contract::Broken
                     && mutants::is_black_box(&finding.invariant)
@@ -205,19 +226,43 @@ impl Gate<'_> {
         })
     }
 
+    /// A panic, an endless loop and a hung thread must each be noticed, and only cost their own seed.
+    fn planted(&self) -> Result<(Stage, Exit), Failure> {
+        let names = PLANTED.iter().map(|(name, _)| (*name).to_string()).collect();
+        let selection = Selection { names, configuration: None, changes: self.changes.clone() };
+        let cells = select(&selection)?.cells;
+        let jobs = seeds::cell_by_cell(seeds::spans(Seeds::Count(1), 1, cells.len()));
+        let timeout = self.work.seed_timeout.min(HANG_TIMEOUT);
+        let mut seen = 0;
+        self.pool(&cells, jobs, cells.len() as u64, timeout, |job, result, _| {
+            seen += usize::from(match PLANTED[job.cell].1 {
+                Planted::Budget => result.verdict == Verdict::Budget,
+                Planted::Finding(id) => result.findings.iter().any(|finding| finding.invariant == id),
+            });
+            Flow::Continue
+        })?;
+        let exit = if seen == PLANTED.len() { Exit::Held } else { Exit::CanaryPassed };
+        let text = format!(
+            "{seen} of {} planted defects seen: a panic, an endless loop, a hung thread",
+            PLANTED.len()
+        );
+        Ok((Stage::new("defects", exit, text), exit))
+    }
+
     /// The same seeds in two sets of processes, in two orders.
     fn twice(&self) -> Result<(Stage, Exit), Failure> {
         let cells = select(&Selection { changes: self.changes.clone(), ..Selection::default() })?.cells;
         let spans = seeds::spread(TWICE_SEEDS, 1, cells.len());
         let jobs: Vec<Job> = seeds::cell_by_cell(spans).collect();
         let mut first: Vec<(Job, SeedResult)> = Vec::new();
-        self.pool(&cells, jobs.clone().into_iter(), TWICE_SEEDS, |job, result, _| {
+        let timeout = self.work.seed_timeout;
+        self.pool(&cells, jobs.clone().into_iter(), TWICE_SEEDS, timeout, |job, result, _| {
             first.push((job, result));
             Flow::Continue
         })?;
         let mut differing: Option<(SeedResult, SeedResult)> = None;
         let mut compared = 0;
-        self.pool(&cells, jobs.into_iter().rev(), TWICE_SEEDS, |job, result, _| {
+        self.pool(&cells, jobs.into_iter().rev(), TWICE_SEEDS, timeout, |job, result, _| {
             let known = first.iter().find(|(known, _)| *known == job).map(|(_, known)| known);
             compared += usize::from(known.is_some());
             match known {
@@ -279,7 +324,7 @@ impl Gate<'_> {
         let mut tallies: Vec<CellTally> =
             cells.iter().map(|cell| CellTally::new(cell.expectation())).collect();
         let mut summary = CampaignSummary::default();
-        self.pool(&cells, seeds::cell_by_cell(spans), total, |job, result, died| {
+        self.pool(&cells, seeds::cell_by_cell(spans), total, self.work.seed_timeout, |job, result, died| {
             tallies[job.cell].add(&result, died);
             reports[job.cell].add(&result);
             summary.add(&result);
@@ -312,10 +357,11 @@ impl Gate<'_> {
         cells: &[Cell],
         jobs: impl Iterator<Item = Job> + Send,
         total: u64,
+        seed_timeout: Duration,
         mut take: impl FnMut(Job, SeedResult, bool) -> Flow,
     ) -> Result<(), Failure> {
         let stop = self.stop.afresh();
-        let (workers, seed_timeout) = (self.work.workers(), self.work.seed_timeout);
+        let workers = self.work.workers();
         let pool = Pool { cells, workers, seed_timeout, budget: None, stop: &stop };
         let progress = RefCell::new(Progress::new(self.work.progress(), Some(total)));
         pool.run(

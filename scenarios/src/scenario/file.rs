@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use acked_sim::nemesis;
 use serde::Deserialize;
 
 /// The only schema this build reads.
@@ -60,6 +61,13 @@ pub struct Scenario {
     pub expect: Expect,
     #[serde(default)]
     pub configuration: BTreeMap<String, Configuration>,
+}
+
+impl Scenario {
+    /// It plants a mutation or a defect, to check the testbed itself: it must not pass.
+    pub fn must_fail(&self) -> bool {
+        !self.mutate.is_empty() || self.fault.iter().any(|fault| nemesis::is_planted(&fault.kind))
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -197,3 +197,20 @@ fn the_canary_breaks_its_contract_with_code_1() {
     assert_eq!(ended.code, 1, "{}", ended.stdout);
     assert!(ended.stdout.contains("\"contract\":\"broken\""), "{}", ended.stdout);
 }
+
+#[test]
+fn a_hung_seed_is_out_of_budget_and_the_others_keep_their_results() {
+    let arguments =
+        ["run", "planted-hang", "planted-panic", "planted-spin", "--seeds", "1", "--seed-timeout", "8s"];
+    let ended = run(&[&arguments[..], &["--jobs", "1", "--format", "jsonl", "--progress", "none"]].concat());
+    assert_eq!(ended.code, 1, "the panic breaks its contract: {}", ended.stdout);
+    let seeds: Vec<Value> = ended.stdout.lines().map(object).filter(|line| line["type"] == "seed").collect();
+    let verdicts: Vec<&str> = seeds.iter().filter_map(|seed| seed["verdict"].as_str()).collect();
+    assert_eq!(verdicts, ["budget", "violation", "violation"], "{}", ended.stdout);
+    for (seed, id) in seeds[1..].iter().zip(["PANIC", "SPIN"]) {
+        let finding = &seed["findings"][0];
+        assert_eq!(finding["invariant"], id);
+        let text = finding["text"].as_str().expect("a finding has a text");
+        assert!(text.starts_with("b") && text.contains("task planted defect"), "{text}");
+    }
+}

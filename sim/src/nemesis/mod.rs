@@ -102,6 +102,11 @@ impl FaultKind {
     }
 }
 
+/// Whether this kind plants a defect, rather than doing what a world may do: a scenario with it must fail.
+pub fn is_planted(kind: &str) -> bool {
+    find(kind).is_some_and(|kind| !kind.is_listed())
+}
+
 /// Whether faults of this kind take their nodes down.
 pub fn takes_down(kind: &str) -> bool {
     find(kind).is_some_and(|kind| kind.class == Class::TakesDown)
