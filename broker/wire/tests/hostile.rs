@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use acked_wire::batch::batches;
+use acked_wire::batch::{BatchBuilder, BatchError, BatchView, Compression, HEADER_SIZE, RecordView, batches};
 use acked_wire::control::{ControlRecord, DefaultPrincipalData};
 use acked_wire::{
     ApiKey, MetadataRecord, api, decode_request_body, decode_request_header, decode_response_body,
@@ -43,14 +43,66 @@ fn every_record(input: &Bytes) {
     for kind in 0..8 {
         bounded(input, "control record", |input| ControlRecord::decode(&[0, 0, 0, kind], input));
     }
-    // Walking batches takes no memory at all.
+    // Walking batches takes no memory at all, unless a compressed one is opened.
     let used = allocation_counter::measure(|| {
         for batch in batches(input).flatten() {
-            let _ = (batch.validate(), batch.validate_stored());
+            let _ = batch.validate_stored();
+            if batch.header.compression() == Compression::None {
+                let _ = (batch.validate(), batch.validate_stored_records());
+            }
         }
     });
     assert_eq!(used.count_total, 0);
+    for batch in batches(input).flatten() {
+        opened_within_bounds(&batch);
+    }
 }
+
+/// Most bytes that a batch may open to here.
+const INFLATED_MAX: usize = 100_000;
+/// What the codecs take for themselves: two blocks of 8 MiB in lz4, a window of 32 KiB in gzip.
+const CODEC_MEMORY: u64 = 17 << 20;
+
+fn opened_within_bounds(batch: &BatchView<'_>) {
+    let used = allocation_counter::measure(|| {
+        if let Ok(open) = batch.open_within(INFLATED_MAX) {
+            assert!(open.record_bytes().len() <= INFLATED_MAX.max(batch.bytes.len()));
+            let headers = |record: RecordView<'_>| record.headers().count();
+            open.records().flatten().map(headers).sum::<usize>();
+        }
+    });
+    let own = if batch.header.compression() == Compression::Lz4 { CODEC_MEMORY } else { 64 << 10 };
+    let bound = 3 * INFLATED_MAX as u64 + own;
+    assert!(used.bytes_max <= bound, "{:?}: {} bytes of memory", batch.header.compression(), used.bytes_max);
+}
+
+/// A batch with these compressed records, whatever they are.
+fn batch_of(codec: Compression, stream: &[u8]) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(0);
+    builder.push(0, None, None, &[]);
+    let mut batch = builder.build()[..HEADER_SIZE].to_vec();
+    batch[22] = match codec {
+        Compression::Gzip => 1,
+        Compression::Snappy => 2,
+        Compression::Lz4 => 3,
+        Compression::Zstd => 4,
+        Compression::None | Compression::Unknown => 0,
+    };
+    batch.extend(stream);
+    let length = (batch.len() - 12) as i32;
+    batch[8..12].copy_from_slice(&length.to_be_bytes());
+    batch
+}
+
+/// The compressed records of a batch whose value is `size` bytes of one value.
+fn stream(codec: Compression, size: usize) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(0).codec(codec.into());
+    builder.push(0, Some(b"key"), Some(&vec![b'x'; size]), &[(b"h", None)]);
+    builder.build()[HEADER_SIZE..].to_vec()
+}
+
+const CODECS: [Compression; 4] =
+    [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
 
 /// A recorded frame with its key and version, without its length.
 #[derive(Clone, Debug)]
@@ -193,6 +245,49 @@ proptest! {
                 frame.decode(&bytes);
             }
         });
+    }
+}
+
+proptest! {
+    #[test]
+    fn damaged_streams_are_opened_or_refused_within_bounds(
+        damages in proptest::collection::vec(damage(), 1..5),
+        size in 0usize..3_000,
+    ) {
+        for codec in CODECS {
+            let mut stream = stream(codec, size);
+            for damage in &damages {
+                damage.to(&mut stream);
+            }
+            let batch = batch_of(codec, &stream);
+            opened_within_bounds(&BatchView::only(&batch).expect("one batch"));
+        }
+    }
+
+    #[test]
+    fn random_streams_are_opened_or_refused_within_bounds(
+        bytes in proptest::collection::vec(any::<u8>(), 0..300),
+        keep in 0usize..24,
+    ) {
+        for codec in CODECS {
+            // A true beginning, then anything.
+            let mut stream = stream(codec, 100);
+            stream.truncate(keep);
+            stream.extend(&bytes);
+            let batch = batch_of(codec, &stream);
+            opened_within_bounds(&BatchView::only(&batch).expect("one batch"));
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_opens_to_a_thousand_times_its_size_is_refused_within_bounds() {
+    for codec in CODECS {
+        let batch = batch_of(codec, &stream(codec, 50 << 20));
+        let view = BatchView::only(&batch).expect("one batch");
+        opened_within_bounds(&view);
+        let refused = view.open_within(INFLATED_MAX).map(|_| ());
+        assert_eq!(refused, Err(BatchError::TooLarge { max: INFLATED_MAX }), "{codec:?}");
     }
 }
 

@@ -189,7 +189,7 @@ fn next_batch(
     })?;
     batch.validate_stored().map_err(Defect::Batch)?;
     if batch.header.compression() == Compression::Unknown {
-        return Err(Defect::Batch(BatchError::Compressed));
+        return Err(Defect::Batch(BatchError::UnknownCodec));
     }
     let offset = batch.header.base_offset;
     let in_order = if has_gaps { offset >= log.log_end_offset } else { offset == log.log_end_offset };

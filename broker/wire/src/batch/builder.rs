@@ -1,8 +1,11 @@
-//! Writes one uncompressed batch.
+//! Writes one batch.
 
 use bytes::{BufMut, BytesMut};
 
-use super::header::{CONTROL, CRC_AT, CRC_FROM, HEADER_SIZE, LENGTH_END, MAGIC, TRANSACTIONAL};
+use super::codec::{Codec, compress};
+use super::header::{
+    CODEC_MASK, CONTROL, CRC_AT, CRC_FROM, Compression, HEADER_SIZE, LENGTH_END, MAGIC, TRANSACTIONAL,
+};
 use super::varint::{long_size, write_long};
 
 /// Collects records behind a space for the header, which [`BatchBuilder::build`] fills in.
@@ -12,6 +15,7 @@ pub struct BatchBuilder {
     base_offset: i64,
     leader_epoch: i32,
     attributes: i16,
+    codec: Codec,
     base_timestamp: i64,
     max_timestamp: i64,
     producer_id: i64,
@@ -31,6 +35,7 @@ impl BatchBuilder {
             base_offset: 0,
             leader_epoch: -1,
             attributes: 0,
+            codec: Codec::NONE,
             base_timestamp,
             max_timestamp: i64::MIN,
             producer_id: -1,
@@ -59,6 +64,16 @@ impl BatchBuilder {
     /// The producer and the sequence number of the first record.
     pub fn producer(mut self, id: i64, epoch: i16, base_sequence: i32) -> BatchBuilder {
         (self.producer_id, self.producer_epoch, self.base_sequence) = (id, epoch, base_sequence);
+        self
+    }
+
+    /// How [`BatchBuilder::build`] compresses the records.
+    ///
+    /// Panics for [`Compression::Unknown`].
+    pub fn codec(mut self, codec: Codec) -> BatchBuilder {
+        let number = codec.compression.number().expect("a codec that Kafka defines");
+        self.attributes = self.attributes & !CODEC_MASK | number;
+        self.codec = codec;
         self
     }
 
@@ -111,12 +126,12 @@ impl BatchBuilder {
         self.count == 0
     }
 
-    /// Bytes of the batch as built now.
+    /// Bytes of the batch as built now, before compression.
     pub fn size_in_bytes(&self) -> usize {
         self.out.len()
     }
 
-    /// Bytes of the batch with one more record.
+    /// Bytes of the batch with one more record, before compression.
     pub fn size_with(
         &self,
         timestamp: i64,
@@ -131,9 +146,14 @@ impl BatchBuilder {
     /// The batch. Panics without a record.
     pub fn build(self) -> BytesMut {
         assert!(self.count > 0, "a written batch has at least one record");
-        let length = self.out.len() - LENGTH_END;
-        assert!(i32::try_from(length).is_ok(), "a batch has less than 2^31 bytes");
         let mut batch = self.out;
+        if self.codec.compression != Compression::None {
+            let records = compress(self.codec, &batch[HEADER_SIZE..]);
+            batch.truncate(HEADER_SIZE);
+            batch.extend_from_slice(&records);
+        }
+        let length = batch.len() - LENGTH_END;
+        assert!(i32::try_from(length).is_ok(), "a batch has less than 2^31 bytes");
         let mut header = &mut batch[..HEADER_SIZE];
         header.put_i64(self.base_offset);
         header.put_i32(length as i32);

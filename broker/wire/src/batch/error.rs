@@ -18,9 +18,18 @@ pub enum BatchError {
     /// The CRC-32C of the bytes differs from the stated one.
     #[error("check batch: checksum {computed:#010x}, stated {stated:#010x}")]
     Checksum { stated: u32, computed: u32 },
-    /// The records are compressed, so they cannot be looked at.
-    #[error("check batch: compressed")]
+    /// The records are compressed, and were to be read without opening the batch.
+    #[error("read batch: compressed")]
     Compressed,
+    /// A codec number that Kafka does not define.
+    #[error("open batch: unknown codec")]
+    UnknownCodec,
+    /// The codec refuses the compressed bytes.
+    #[error("open batch: the compressed bytes are malformed")]
+    MalformedStream,
+    /// The records are larger than they may be.
+    #[error("open batch: more than {max} bytes of records")]
+    TooLarge { max: usize },
     /// A negative count, or no record where there must be one.
     #[error("check batch: {count} records")]
     RecordCount { count: i32 },

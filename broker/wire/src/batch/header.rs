@@ -44,6 +44,43 @@ pub enum Compression {
     Unknown,
 }
 
+impl Compression {
+    fn numbered(number: i16) -> Compression {
+        match number {
+            0 => Compression::None,
+            1 => Compression::Gzip,
+            2 => Compression::Snappy,
+            3 => Compression::Lz4,
+            4 => Compression::Zstd,
+            _ => Compression::Unknown,
+        }
+    }
+
+    /// Kafka's number of the codec.
+    pub(super) fn number(self) -> Option<i16> {
+        match self {
+            Compression::None => Some(0),
+            Compression::Gzip => Some(1),
+            Compression::Snappy => Some(2),
+            Compression::Lz4 => Some(3),
+            Compression::Zstd => Some(4),
+            Compression::Unknown => None,
+        }
+    }
+
+    /// The codec that settings and tools call `name`.
+    pub fn named(name: &str) -> Option<Compression> {
+        match name {
+            "none" | "uncompressed" => Some(Compression::None),
+            "gzip" => Some(Compression::Gzip),
+            "snappy" => Some(Compression::Snappy),
+            "lz4" => Some(Compression::Lz4),
+            "zstd" => Some(Compression::Zstd),
+            _ => None,
+        }
+    }
+}
+
 /// The header of one batch, as stated. Only length and format version were checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchHeader {
@@ -84,14 +121,7 @@ impl BatchHeader {
     }
 
     pub fn compression(&self) -> Compression {
-        match self.attributes & CODEC_MASK {
-            0 => Compression::None,
-            1 => Compression::Gzip,
-            2 => Compression::Snappy,
-            3 => Compression::Lz4,
-            4 => Compression::Zstd,
-            _ => Compression::Unknown,
-        }
+        Compression::numbered(self.attributes & CODEC_MASK)
     }
 
     /// Timestamps are the broker's: every record has `max_timestamp`.
@@ -178,8 +208,19 @@ pub fn patch(batch: &mut [u8], base_offset: i64, leader_epoch: i32) {
 /// parsed.
 pub fn patch_append_time(batch: &mut [u8], timestamp_ms: i64) {
     let header = parse_header(batch).expect("only a parsed batch may be patched");
+    patch_time(batch, &header, header.attributes | LOG_APPEND_TIME, timestamp_ms);
+}
+
+/// States that the times of the records are the producer's, and the largest of them, and the checksum anew.
+///
+/// Panics as [`patch_append_time`] does.
+pub fn patch_create_time(batch: &mut [u8], max_timestamp_ms: i64) {
+    let header = parse_header(batch).expect("only a parsed batch may be patched");
+    patch_time(batch, &header, header.attributes & !LOG_APPEND_TIME, max_timestamp_ms);
+}
+
+fn patch_time(batch: &mut [u8], header: &BatchHeader, attributes: i16, timestamp_ms: i64) {
     assert_eq!(header.size_in_bytes(), batch.len(), "exactly one batch is patched");
-    let attributes = header.attributes | LOG_APPEND_TIME;
     batch[CRC_FROM..CRC_FROM + 2].copy_from_slice(&attributes.to_be_bytes());
     batch[MAX_TIMESTAMP_AT..MAX_TIMESTAMP_AT + 8].copy_from_slice(&timestamp_ms.to_be_bytes());
     let crc = crc32c::crc32c(&batch[CRC_FROM..]);

@@ -4,15 +4,19 @@
 //! |---|---|
 //! | header.rs | the 61 bytes before the records, and patching them in place |
 //! | view.rs | walks the batches of a byte range, checks one |
-//! | record.rs | walks the records of one uncompressed batch |
+//! | open.rs | makes the records of one batch readable, compressed or not |
+//! | record.rs | walks the records of one open batch |
+//! | codec.rs | compresses records and opens them again |
 //! | builder.rs | writes a batch |
 //!
-//! Nothing here allocates but the builder. Compressed batches can be walked and their checksum verified, not
-//! opened.
+//! Nothing here allocates but the builder, and what opens a compressed batch. Walking batches and verifying
+//! their checksums opens none.
 
 mod builder;
+mod codec;
 mod error;
 mod header;
+mod open;
 mod record;
 mod varint;
 mod view;
@@ -21,7 +25,11 @@ mod view;
 mod tests;
 
 pub use builder::BatchBuilder;
+pub use codec::{Codec, INFLATED_MAX};
 pub use error::BatchError;
-pub use header::{BatchHeader, Compression, HEADER_SIZE, parse_header, patch, patch_append_time};
+pub use header::{
+    BatchHeader, Compression, HEADER_SIZE, parse_header, patch, patch_append_time, patch_create_time,
+};
+pub use open::OpenBatch;
 pub use record::{HeaderView, Headers, RecordView, Records};
 pub use view::{BatchView, Batches, batches};

@@ -1,3 +1,4 @@
+use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
@@ -51,8 +52,8 @@ fn written(records: &[Said], builder: BatchBuilder) -> Vec<u8> {
 }
 
 fn read(batch: &BatchView<'_>) -> Vec<Said> {
-    let records = batch.records().expect("not compressed");
-    records.map(|record| Said::of(&record.expect("well formed"))).collect()
+    let open = batch.open().expect("its codec is known and its stream whole");
+    open.records().map(|record| Said::of(&record.expect("well formed"))).collect()
 }
 
 /// A batch of three small records.
@@ -65,6 +66,10 @@ fn sample() -> Vec<u8> {
 fn forged(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut batch = sample();
     change(&mut batch);
+    made_right(batch)
+}
+
+fn made_right(mut batch: Vec<u8>) -> Vec<u8> {
     let length = (batch.len() - 12) as i32;
     batch[8..12].copy_from_slice(&length.to_be_bytes());
     let crc = crc32c::crc32c(&batch[21..]);
@@ -72,8 +77,41 @@ fn forged(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     batch
 }
 
+const CODECS: [Compression; 4] =
+    [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+
+/// An uncompressed batch with its records compressed, whatever they are.
+fn compressed(batch: &[u8], codec: Compression) -> Vec<u8> {
+    let mut batch = batch.to_vec();
+    let records = codec::compress(codec.into(), &batch.split_off(HEADER_SIZE));
+    batch[22] |= codec.number().expect("a known codec") as u8;
+    batch.extend(records);
+    made_right(batch)
+}
+
+/// What validation says of an uncompressed batch, and of the same records compressed in every way.
 fn verdict(batch: &[u8]) -> Result<(), BatchError> {
-    BatchView::only(batch)?.validate()
+    let view = BatchView::only(batch)?;
+    let verdict = view.validate();
+    if !matches!(verdict, Err(BatchError::Checksum { .. })) {
+        for codec in CODECS {
+            let batch = compressed(batch, codec);
+            let view = BatchView::only(&batch).expect("one batch");
+            assert_eq!(view.validate(), verdict, "{codec:?}");
+            let well_formed = matches!(verdict, Ok(()) | Err(BatchError::LastOffsetDelta { .. }));
+            assert_eq!(view.validate_stored_records().is_ok(), well_formed, "{codec:?}");
+        }
+    }
+    verdict
+}
+
+fn codec() -> impl Strategy<Value = Codec> {
+    prop_oneof![
+        Just(Codec::NONE),
+        proptest::sample::select(&CODECS[..]).prop_map(Codec::from),
+        (1..=9).prop_map(|level| Codec { compression: Compression::Gzip, level: Some(level) }),
+        (-5..=5).prop_map(|level| Codec { compression: Compression::Zstd, level: Some(level) }),
+    ]
 }
 
 proptest! {
@@ -83,15 +121,19 @@ proptest! {
         base_offset in 0..i64::MAX / 2,
         epoch: i32,
         producer: (i64, i16, i32),
+        codec in codec(),
     ) {
-        let builder = BatchBuilder::new(records[0].timestamp).producer(producer.0, producer.1, producer.2);
+        let builder = BatchBuilder::new(records[0].timestamp).codec(codec);
+        let builder = builder.producer(producer.0, producer.1, producer.2);
         let mut batch = written(&records, builder);
         patch(&mut batch, base_offset, epoch);
         let view = BatchView::only(&batch).expect("one batch");
         prop_assert_eq!(view.validate(), Ok(()));
         prop_assert_eq!(view.validate_stored(), Ok(()));
+        prop_assert_eq!(view.validate_stored_records(), Ok(()));
         prop_assert_eq!(read(&view), &records[..]);
         let header = view.header;
+        prop_assert_eq!(header.compression(), codec.compression);
         prop_assert_eq!(header.base_offset, base_offset);
         prop_assert_eq!(header.next_offset(), base_offset + records.len() as i64);
         prop_assert_eq!(header.partition_leader_epoch, epoch);
@@ -104,7 +146,7 @@ proptest! {
         let mut batch = sample();
         prop_assume!(at < batch.len());
         batch[at] ^= change;
-        prop_assert!(verdict(&batch).is_err());
+        prop_assert!(BatchView::only(&batch).and_then(|view| view.validate()).is_err());
     }
 
     #[test]
@@ -135,7 +177,7 @@ proptest! {
             let _ = batch.validate();
             let _ = batch.validate_stored();
             let headers = |record: RecordView<'_>| record.headers().count();
-            let _ = batch.records().map(|records| records.flatten().map(headers).sum::<usize>());
+            let _ = batch.open().map(|open| open.records().flatten().map(headers).sum::<usize>());
         }
         prop_assert!(walk.position() + walk.incomplete_tail() == bytes.len());
     }
@@ -229,4 +271,41 @@ fn sequences_wrap_to_zero() {
     let record = Said { timestamp: 0, key: None, value: None, headers: Vec::new() };
     let batch = written(&[record.clone(), record], BatchBuilder::new(0).producer(1, 0, i32::MAX));
     assert_eq!(parse_header(&batch).map(|header| header.last_sequence()), Ok(0));
+}
+
+#[test]
+fn keys_and_values_share_the_memory_they_lie_in() {
+    for codec in [Compression::None, Compression::Zstd] {
+        let plain = Bytes::from(sample());
+        let whole = if codec == Compression::None { plain } else { compressed(&plain, codec).into() };
+        let view = BatchView::only(&whole).expect("one batch");
+        let open = view.open().expect("its codec is known");
+        let record = open.records().next().expect("one record").expect("well formed");
+        let value = open.share(record.value.expect("it has a value"), &whole);
+        drop(open);
+        assert_eq!(value, [1, 2, 3].as_slice());
+    }
+}
+
+#[test]
+fn records_that_open_to_more_than_allowed_are_refused() {
+    let mut builder = BatchBuilder::new(0);
+    builder.push(0, None, Some(&[0; 100_000]), &[]);
+    let plain = builder.build();
+    let records = plain.len() - HEADER_SIZE;
+    for codec in CODECS {
+        let batch = compressed(&plain, codec);
+        let view = BatchView::only(&batch).expect("one batch");
+        assert!(view.open_within(records).is_ok(), "{codec:?}");
+        let refused = view.open_within(records - 1).map(|_| ());
+        assert_eq!(refused, Err(BatchError::TooLarge { max: records - 1 }), "{codec:?}");
+    }
+}
+
+#[test]
+fn a_codec_that_kafka_does_not_define_is_refused_and_walked_over() {
+    let batch = forged(|batch| batch[22] = 5);
+    let view = BatchView::only(&batch).expect("one batch");
+    assert_eq!(view.validate(), Err(BatchError::UnknownCodec));
+    assert_eq!(view.validate_stored(), Ok(()));
 }

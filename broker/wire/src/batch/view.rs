@@ -1,8 +1,8 @@
 //! Walks the batches of a byte range without copying, and checks them.
 
-use super::BatchError;
 use super::header::{BatchHeader, CRC_FROM, Compression, HEADER_SIZE, LENGTH_END, bytes_at, parse_header};
 use super::record::Records;
+use super::{BatchError, OpenBatch};
 
 /// One whole batch.
 #[derive(Clone, Copy, Debug)]
@@ -98,9 +98,14 @@ impl<'a> BatchView<'a> {
     /// The checks of form that a leader makes on a produced batch: checksum, at least one record, consecutive
     /// offsets from the first to the last stated one, every length, nothing behind the last record.
     ///
-    /// It looks at no rule of the protocol (sequences, control batches, timestamps). Fails with
-    /// [`BatchError::Compressed`] when the records cannot be looked at.
+    /// It looks at no rule of the protocol (sequences, control batches, timestamps). A compressed batch is opened
+    /// for it: see [`BatchView::open`] for the memory and the errors.
     pub fn validate(&self) -> Result<(), BatchError> {
+        self.open_validated().map(|_| ())
+    }
+
+    /// As [`BatchView::validate`], and gives the records that were looked at.
+    pub fn open_validated(&self) -> Result<OpenBatch<'a>, BatchError> {
         self.check_crc()?;
         let BatchHeader { record_count: count, last_offset_delta, .. } = self.header;
         if count < 1 {
@@ -109,16 +114,26 @@ impl<'a> BatchView<'a> {
         if last_offset_delta != count - 1 {
             return Err(BatchError::LastOffsetDelta { last_offset_delta, count });
         }
-        if self.header.compression() != Compression::None {
-            return Err(BatchError::Compressed);
-        }
-        self.walk(|index, offset_delta| offset_delta == index)
+        let open = self.open()?;
+        open.walk(|index, offset_delta| offset_delta == index)?;
+        Ok(open)
     }
 
     /// The checks of form on a batch found in a log: as [`BatchView::validate`], but compaction may have
     /// removed records, even all, and the records of a compressed batch are believed when the checksum is
     /// right.
     pub fn validate_stored(&self) -> Result<(), BatchError> {
+        self.check_stored()?;
+        if self.header.compression() == Compression::None { self.walk_stored() } else { Ok(()) }
+    }
+
+    /// As [`BatchView::validate_stored`], and looks at the records of a compressed batch too.
+    pub fn validate_stored_records(&self) -> Result<(), BatchError> {
+        self.check_stored()?;
+        self.walk_stored()
+    }
+
+    fn check_stored(&self) -> Result<(), BatchError> {
         self.check_crc()?;
         let BatchHeader { record_count: count, last_offset_delta, .. } = self.header;
         if count < 0 {
@@ -127,11 +142,13 @@ impl<'a> BatchView<'a> {
         if last_offset_delta < 0 || i64::from(count) > i64::from(last_offset_delta) + 1 {
             return Err(BatchError::LastOffsetDelta { last_offset_delta, count });
         }
-        if self.header.compression() != Compression::None {
-            return Ok(());
-        }
+        Ok(())
+    }
+
+    fn walk_stored(&self) -> Result<(), BatchError> {
+        let last_offset_delta = self.header.last_offset_delta;
         let mut lowest = 0;
-        self.walk(|_, offset_delta| {
+        self.open()?.walk(|_, offset_delta| {
             let fits = (lowest..=last_offset_delta).contains(&offset_delta);
             lowest = offset_delta.saturating_add(1);
             fits
@@ -143,32 +160,12 @@ impl<'a> BatchView<'a> {
         if stated == computed { Ok(()) } else { Err(BatchError::Checksum { stated, computed }) }
     }
 
-    fn walk(&self, mut offset_fits: impl FnMut(i32, i32) -> bool) -> Result<(), BatchError> {
-        let mut records = self.uncompressed_records();
-        let mut index = 0;
-        for record in &mut records {
-            let offset_delta = record?.offset_delta;
-            if !offset_fits(index, offset_delta) {
-                return Err(BatchError::OffsetDelta { index, offset_delta });
-            }
-            index += 1;
-        }
-        assert_eq!(index, self.header.record_count, "the walk ends early only with an error");
-        match records.left() {
-            0 => Ok(()),
-            left => Err(BatchError::BytesBehindRecords { left }),
-        }
-    }
-
-    /// The records in their order. Fails with [`BatchError::Compressed`] when they are compressed.
+    /// The records in their order, of a batch that nobody compresses, as those of the metadata log. Fails with
+    /// [`BatchError::Compressed`] when they are; [`BatchView::open`] does not.
     pub fn records(&self) -> Result<Records<'a>, BatchError> {
         match self.header.compression() {
-            Compression::None => Ok(self.uncompressed_records()),
+            Compression::None => Ok(Records::new(self.header, &self.bytes[HEADER_SIZE..])),
             _ => Err(BatchError::Compressed),
         }
-    }
-
-    fn uncompressed_records(&self) -> Records<'a> {
-        Records::new(self.header, &self.bytes[HEADER_SIZE..])
     }
 }
