@@ -168,6 +168,19 @@ fn every_fault_kind_changes_something_and_loses_nothing_that_was_promised() {
 }
 
 #[test]
+fn compressed_records_are_judged_and_read_back_as_others() {
+    for (producer, topic) in [("zstd", "producer"), ("gzip", "lz4"), ("none", "snappy")] {
+        let mut plan = provoke("crash");
+        let _ = plan.producers[0].settings.set("compression.type", producer).expect("a codec");
+        let _ = plan.topics[0].settings.set("compression.type", topic).expect("a codec");
+        let result = run(&plan, 8);
+        assert_eq!(result.verdict, Verdict::Pass, "{producer} as {topic}: {result:#?}");
+        assert_eq!(result.outcome, Outcome::None, "{producer} as {topic}");
+        assert!(result.acked >= plan.acked_min && result.read_back >= result.acked, "{producer} as {topic}");
+    }
+}
+
+#[test]
 fn loss_by_an_unclean_election_is_licensed_and_named() {
     let result = run(&provoke("unclean-election"), 3);
     assert_eq!(

@@ -1,5 +1,6 @@
 //! Reads the records of a fetch answer, from a position on. Skips control batches and, when reading committed records
-//! only, those of aborted transactions. Copies no keys or values.
+//! only, those of aborted transactions. Copies no keys or values: they share the answer, or what its compressed
+//! batch opened to.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -90,7 +91,8 @@ fn read_batch(
         return Ok(());
     }
     let records_before = out.len();
-    for record in batch.records().map_err(code_of)? {
+    let open = batch.open().map_err(code_of)?;
+    for record in open.records() {
         let record = record.map_err(|error| {
             out.truncate(records_before);
             code_of(error)
@@ -104,8 +106,8 @@ fn read_batch(
             offset: record.offset,
             leader_epoch: batch.header.partition_leader_epoch,
             timestamp_ms: record.timestamp,
-            key: record.key.map(|key| bytes.slice_ref(key)),
-            value: record.value.map(|value| bytes.slice_ref(value)),
+            key: record.key.map(|key| open.share(key, bytes)),
+            value: record.value.map(|value| open.share(value, bytes)),
         });
     }
     Ok(())
@@ -113,7 +115,7 @@ fn read_batch(
 
 fn code_of(error: BatchError) -> i16 {
     match error {
-        BatchError::Compressed => error_code::UNSUPPORTED_COMPRESSION_TYPE,
+        BatchError::UnknownCodec => error_code::UNSUPPORTED_COMPRESSION_TYPE,
         _ => error_code::CORRUPT_MESSAGE,
     }
 }
@@ -150,7 +152,7 @@ impl<'a> Aborted<'a> {
 
 #[cfg(test)]
 mod tests {
-    use acked_wire::batch::BatchBuilder;
+    use acked_wire::batch::{BatchBuilder, Compression};
     use bytes::BytesMut;
 
     use super::*;
@@ -184,6 +186,14 @@ mod tests {
         let (offsets, read) = read_from(&cut, 11, None);
         assert_eq!(offsets, [11, 12]);
         assert_eq!((read.next, read.failure), (Some((13, 2)), None));
+    }
+
+    #[test]
+    fn compressed_batches_are_read_as_the_others() {
+        let zstd = batch(1, 1, &["b", "c"]).codec(Compression::Zstd.into());
+        let (offsets, read) = read_from(&log(vec![batch(0, 1, &["a"]), zstd, batch(3, 1, &["d"])]), 1, None);
+        assert_eq!((offsets, read.next), (vec![1, 2, 3], Some((4, 1))));
+        assert_eq!(read.records[1].value.as_deref(), Some(&b"c"[..]));
     }
 
     #[test]

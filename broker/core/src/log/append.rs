@@ -2,17 +2,20 @@
 //! for clients, its timestamps (Kafka's `ProduceRequest.validateRecords`, `LogValidator`). Sequences are judged by
 //! `producers`, offsets are assigned by the log.
 
-use acked_wire::batch::{BatchError, BatchView, batches};
+use acked_wire::batch::{
+    BatchBuilder, BatchError, BatchView, Codec, OpenBatch, batches, patch_append_time, patch_create_time,
+};
 use acked_wire::error_code;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::SequenceError;
-use crate::settings::{TimestampType, TopicSettings};
+use crate::settings::{TimestampType, TopicCompression, TopicSettings};
 
 /// The topic's settings that bound an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppendLimits {
-    /// Bytes of the largest batch.
+    pub compression: TopicCompression,
+    /// Bytes of the largest batch, as it came and as it is stored.
     pub max_message_bytes: usize,
     pub timestamp_type: TimestampType,
     /// How far a record may lie in the past and in the future of the broker's clock, in milliseconds.
@@ -25,6 +28,7 @@ impl From<&TopicSettings> for AppendLimits {
         let milliseconds =
             |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         AppendLimits {
+            compression: settings.compression,
             max_message_bytes: usize::try_from(settings.max_message_bytes).unwrap_or(0),
             timestamp_type: settings.message_timestamp_type,
             timestamp_before_max_ms: milliseconds(settings.message_timestamp_before_max),
@@ -70,9 +74,14 @@ impl AppendError {
             AppendError::Batch(BatchError::Checksum { .. } | BatchError::InvalidLength { .. }) => {
                 error_code::CORRUPT_MESSAGE
             }
-            AppendError::Batch(BatchError::Compressed) => error_code::UNSUPPORTED_COMPRESSION_TYPE,
+            // Measured, for both.
+            AppendError::Batch(BatchError::UnknownCodec | BatchError::MalformedStream) => {
+                error_code::UNKNOWN_SERVER_ERROR
+            }
+            AppendError::TooLarge { .. } | AppendError::Batch(BatchError::TooLarge { .. }) => {
+                error_code::MESSAGE_TOO_LARGE
+            }
             AppendError::Batch(_) => error_code::INVALID_RECORD,
-            AppendError::TooLarge { .. } => error_code::MESSAGE_TOO_LARGE,
             AppendError::Transactional => error_code::INVALID_TXN_STATE,
             AppendError::Timestamp { .. } => error_code::INVALID_TIMESTAMP,
             AppendError::Sequence(SequenceError::StaleEpoch { .. }) => error_code::INVALID_PRODUCER_EPOCH,
@@ -85,9 +94,28 @@ impl AppendError {
         }
     }
 
-    /// Whether an answer to the client carries the log start offset (measured: codes 45 and 47 do).
+    /// Whether an answer to the client carries the log start offset (measured): what a look at the records or their
+    /// producer refuses does, what is refused before does not.
     pub fn tells_log_start_offset(&self) -> bool {
-        matches!(self, AppendError::Sequence(_))
+        match self {
+            AppendError::NotOneBatch { .. } | AppendError::TooLarge { .. } | AppendError::Transactional => {
+                false
+            }
+            AppendError::Batch(error) => !matches!(
+                error,
+                BatchError::Checksum { .. }
+                    | BatchError::InvalidLength { .. }
+                    | BatchError::UnsupportedMagic { .. }
+                    | BatchError::Truncated { .. }
+                    | BatchError::TrailingBytes { .. }
+                    | BatchError::TooLarge { .. }
+            ),
+            AppendError::NotForClients { .. }
+            | AppendError::Timestamp { .. }
+            | AppendError::Sequence(_)
+            | AppendError::OffsetOrder { .. }
+            | AppendError::LeaderEpoch { .. } => true,
+        }
     }
 }
 
@@ -130,27 +158,41 @@ pub struct Appended {
     pub epochs_changed: bool,
 }
 
+/// A client's batch that a leader may take.
+pub(super) struct Checked<'a> {
+    pub batch: BatchView<'a>,
+    /// Its records, whatever their compression.
+    records: OpenBatch<'a>,
+    /// What the batch will state: the largest time of its records, or the broker's. Milliseconds since 1970.
+    pub max_timestamp: i64,
+}
+
 /// The one batch in a client's records, if a leader may take it.
 pub(super) fn check_client_batch<'a>(
     records: &'a [u8],
     limits: &AppendLimits,
     now_ms: i64,
-) -> Result<BatchView<'a>, AppendError> {
+) -> Result<Checked<'a>, AppendError> {
     let mut walk = batches(records);
     let batch = walk.next().ok_or(AppendError::NotOneBatch { found: "no whole" })??;
     if walk.incomplete_tail() > 0 {
         return Err(AppendError::NotOneBatch { found: "two" });
     }
-    let size = batch.bytes.len();
+    check_size(batch.bytes.len(), limits)?;
+    let records = batch.open_validated()?;
+    check_client_rules(&batch)?;
+    let max_timestamp = match limits.timestamp_type {
+        TimestampType::CreateTime => check_timestamps(&records, limits, now_ms)?,
+        TimestampType::LogAppendTime => now_ms,
+    };
+    Ok(Checked { batch, records, max_timestamp })
+}
+
+fn check_size(size: usize, limits: &AppendLimits) -> Result<(), AppendError> {
     if size > limits.max_message_bytes {
         return Err(AppendError::TooLarge { size, max: limits.max_message_bytes });
     }
-    batch.validate()?;
-    check_client_rules(&batch)?;
-    if limits.timestamp_type == TimestampType::CreateTime {
-        check_timestamps(&batch, limits, now_ms)?;
-    }
-    Ok(batch)
+    Ok(())
 }
 
 fn check_client_rules(batch: &BatchView<'_>) -> Result<(), AppendError> {
@@ -173,18 +215,61 @@ fn check_client_rules(batch: &BatchView<'_>) -> Result<(), AppendError> {
     Ok(())
 }
 
-/// −1 is "no timestamp" and always good. A client may not claim that the broker set the time.
-fn check_timestamps(batch: &BatchView<'_>, limits: &AppendLimits, now_ms: i64) -> Result<(), AppendError> {
-    if batch.header.is_log_append_time() {
-        return Err(AppendError::Timestamp { timestamp: batch.header.max_timestamp, now: now_ms });
-    }
+/// The largest time of the records, −1 if none has one: what the client states may be wrong, and Kafka corrects it
+/// (measured). −1 is "no timestamp" and always good.
+fn check_timestamps(records: &OpenBatch<'_>, limits: &AppendLimits, now_ms: i64) -> Result<i64, AppendError> {
     let oldest = now_ms.saturating_sub(limits.timestamp_before_max_ms);
     let newest = now_ms.saturating_add(limits.timestamp_after_max_ms);
-    for record in batch.records()? {
+    let mut largest = -1;
+    for record in records.records() {
         let timestamp = record?.timestamp;
         if timestamp != -1 && !(oldest..=newest).contains(&timestamp) {
             return Err(AppendError::Timestamp { timestamp, now: now_ms });
         }
+        largest = largest.max(timestamp);
     }
-    Ok(())
+    Ok(largest)
+}
+
+impl Checked<'_> {
+    /// The batch as it is stored, but for offset and leader epoch: compressed as the topic asks, its times set.
+    pub fn stored(&self, limits: &AppendLimits) -> Result<BytesMut, AppendError> {
+        let header = &self.batch.header;
+        let mut bytes = match limits.compression {
+            // Kafka keeps the bytes when only the level is another.
+            TopicCompression::Fixed(codec) if codec.compression != header.compression() => {
+                self.compressed_anew(codec)
+            }
+            TopicCompression::Fixed(_) | TopicCompression::Producer => BytesMut::from(self.batch.bytes),
+        };
+        check_size(bytes.len(), limits)?;
+        match limits.timestamp_type {
+            TimestampType::LogAppendTime => patch_append_time(&mut bytes, self.max_timestamp),
+            // A client may claim what it likes: the times stay the producer's (measured).
+            TimestampType::CreateTime
+                if header.is_log_append_time() || header.max_timestamp != self.max_timestamp =>
+            {
+                patch_create_time(&mut bytes, self.max_timestamp);
+            }
+            TimestampType::CreateTime => {}
+        }
+        Ok(bytes)
+    }
+
+    fn compressed_anew(&self, codec: Codec) -> BytesMut {
+        let header = &self.batch.header;
+        let mut builder: Option<BatchBuilder> = None;
+        for record in self.records.records() {
+            let record = record.expect("the batch was validated");
+            let builder = builder.get_or_insert_with(|| {
+                BatchBuilder::new(record.timestamp)
+                    .with_capacity(self.records.record_bytes().len())
+                    .producer(header.producer_id, header.producer_epoch, header.base_sequence)
+                    .codec(codec)
+            });
+            let headers: Vec<_> = record.headers().map(|header| (header.key, header.value)).collect();
+            builder.push(record.timestamp, record.key, record.value, &headers);
+        }
+        builder.expect("a validated batch has records").build()
+    }
 }

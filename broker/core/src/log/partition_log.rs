@@ -10,14 +10,13 @@
 //!   leader's log start.
 //! - readers: `locate`, `end_offset_for_epoch`, `offset_for_timestamp`.
 
-use acked_wire::batch::{BatchHeader, batches, patch, patch_append_time};
-use bytes::{Bytes, BytesMut};
+use acked_wire::batch::{BatchHeader, batches, patch};
+use bytes::Bytes;
 
 use super::append::{AppendError, AppendLimits, Appended, Prepared, PreparedAppend, check_client_batch};
 use super::recovery::RecoveredLog;
 use super::{BatchEntry, EpochCache, ProducerBatch, ProducerStates, Sequence};
 use crate::rules::DedupeWindow;
-use crate::settings::TimestampType;
 
 /// See the file's header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,24 +120,18 @@ impl Log {
         now_ms: i64,
     ) -> Result<Prepared, AppendError> {
         assert!(leader_epoch >= 0, "a leader has an epoch");
-        let batch = check_client_batch(records, limits, now_ms)?;
+        let checked = check_client_batch(records, limits, now_ms)?;
         let base_offset = self.log_end_offset;
-        let max_timestamp = match limits.timestamp_type {
-            TimestampType::CreateTime => batch.header.max_timestamp,
-            TimestampType::LogAppendTime => now_ms,
-        };
-        let header = BatchHeader { base_offset, max_timestamp, ..batch.header };
+        let max_timestamp = checked.max_timestamp;
+        let header = BatchHeader { base_offset, max_timestamp, ..checked.batch.header };
         if header.has_producer_id()
             && let Sequence::Repeat { base_offset, last_offset, max_timestamp } =
                 self.producers.check(&producer_batch(&header), window)?
         {
             return Ok(Prepared::Duplicate { base_offset, last_offset, timestamp_ms: max_timestamp });
         }
-        let mut bytes = BytesMut::from(batch.bytes);
+        let mut bytes = checked.stored(limits)?;
         patch(&mut bytes, base_offset, leader_epoch);
-        if limits.timestamp_type == TimestampType::LogAppendTime {
-            patch_append_time(&mut bytes, now_ms);
-        }
         Ok(Prepared::Append(PreparedAppend {
             bytes: bytes.freeze(),
             base_offset,

@@ -1,6 +1,6 @@
 //! Records that travel together to one partition.
 
-use acked_wire::batch::BatchBuilder;
+use acked_wire::batch::{BatchBuilder, Codec};
 use bytes::Bytes;
 
 use super::sequences::Numbering;
@@ -36,7 +36,7 @@ pub struct Batch {
     /// Order of creation in the whole producer.
     pub number: u64,
     pub records: Vec<PendingRecord>,
-    /// Bytes on the wire, at most.
+    /// Bytes on the wire before compression, at most.
     pub size_max: usize,
     pub created: Time,
     /// Takes no more records, and waits for no others.
@@ -84,16 +84,16 @@ impl Batch {
     }
 
     /// The bytes to send. The same bytes for every attempt with the same numbering.
-    pub fn bytes(&mut self) -> Bytes {
+    pub fn bytes(&mut self, codec: Codec) -> Bytes {
         assert!(self.closed, "only closed batches are sent");
         let (records, numbering) = (&self.records, self.numbering);
-        self.encoded.get_or_insert_with(|| encode(records, numbering)).clone()
+        self.encoded.get_or_insert_with(|| encode(records, numbering, codec)).clone()
     }
 }
 
-fn encode(records: &[PendingRecord], numbering: Option<Numbering>) -> Bytes {
+fn encode(records: &[PendingRecord], numbering: Option<Numbering>, codec: Codec) -> Bytes {
     let size = records.iter().map(PendingRecord::size_max).sum();
-    let mut builder = BatchBuilder::new(records[0].timestamp_ms).with_capacity(size);
+    let mut builder = BatchBuilder::new(records[0].timestamp_ms).with_capacity(size).codec(codec);
     if let Some(Numbering { producer, base_sequence, .. }) = numbering {
         builder = builder.producer(producer.id, producer.epoch, base_sequence);
     }

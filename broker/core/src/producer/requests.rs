@@ -127,6 +127,7 @@ impl Producer {
 
     pub(super) fn number_and_take(&mut self, slot: Slot, topic: Uuid, node: NodeId) -> (Attempt, Bytes) {
         let identity = self.identity();
+        let codec = self.settings.compression;
         let partition = self.partition(slot);
         let mut batch = partition.queue.pop_front().expect("a sendable partition has a queued batch");
         batch.closed = true;
@@ -140,7 +141,7 @@ impl Producer {
             let numbering = partition.sequences.assign(batch.count());
             batch.renumber(numbering);
         }
-        let bytes = batch.bytes();
+        let bytes = batch.bytes(codec);
         let attempt =
             Attempt { slot, topic, index: partition.index, batch: batch.number, numbering: batch.numbering };
         partition.attempts_on_wire += 1;

@@ -64,6 +64,11 @@ impl ReplicaManager {
                     continue;
                 };
                 let records = data.records.as_ref();
+                if produce::is_too_new(version, records) {
+                    let refused = Refused::with(error_code::UNSUPPORTED_COMPRESSION_TYPE);
+                    pending.refuse(partition, refused, Some(replica), out);
+                    continue;
+                }
                 match produce::examine(replica, records, acks, wall_clock_ms, &self.broker) {
                     Ok(prepared) => {
                         let taken = produce::take(replica, records, prepared, &mut self.broker, out);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Scope, SettingError, Settings, TimestampType};
+use super::{Scope, SettingError, Settings, TimestampType, TopicCompression};
 
 /// The settings of a broker and of a controller, named as Kafka names them. The per-topic ones among them are only
 /// defaults: [`super::TopicSettings`] says what is in force for a topic.
@@ -40,6 +40,7 @@ pub struct BrokerSettings {
 
     // Logs.
     /// Messages after which a log is synced; 1 syncs every append.
+    pub compression: TopicCompression,
     pub log_flush_interval_messages: i64,
     pub log_message_timestamp_after_max: Duration,
     pub log_message_timestamp_before_max: Duration,
@@ -88,6 +89,7 @@ impl BrokerSettings {
             replica_fetch_response_max_bytes: settings.number("replica.fetch.response.max.bytes"),
             replica_high_watermark_checkpoint_interval: settings
                 .duration("replica.high.watermark.checkpoint.interval.ms"),
+            compression: TopicCompression::new(settings),
             log_flush_interval_messages: settings.number("log.flush.interval.messages"),
             log_message_timestamp_after_max: settings.duration("log.message.timestamp.after.max.ms"),
             log_message_timestamp_before_max: settings.duration("log.message.timestamp.before.max.ms"),

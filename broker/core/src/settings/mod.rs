@@ -33,4 +33,4 @@ pub use definition::{Definition, Kind, Scope};
 pub use producer::{Acks, ProducerSettings};
 pub use store::{Note, SettingError, Settings};
 pub use table::DEFINITIONS;
-pub use topic::{TimestampType, TopicSettings};
+pub use topic::{TimestampType, TopicCompression, TopicSettings};

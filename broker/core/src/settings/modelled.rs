@@ -7,6 +7,9 @@ const PRODUCER: &[&str] = &[
     "acks",
     "batch.size",
     "buffer.memory",
+    "compression.gzip.level",
+    "compression.type",
+    "compression.zstd.level",
     "delivery.timeout.ms",
     "enable.idempotence",
     "linger.ms",
@@ -54,6 +57,9 @@ const ADMIN: &[&str] = &[
 const BROKER: &[&str] = &[
     "broker.heartbeat.interval.ms",
     "broker.session.timeout.ms",
+    "compression.gzip.level",
+    "compression.type",
+    "compression.zstd.level",
     "controller.quorum.append.linger.ms",
     "controller.quorum.election.backoff.max.ms",
     "controller.quorum.election.timeout.ms",
@@ -83,6 +89,9 @@ const BROKER: &[&str] = &[
 ];
 
 const TOPIC: &[&str] = &[
+    "compression.gzip.level",
+    "compression.type",
+    "compression.zstd.level",
     "flush.messages",
     "max.message.bytes",
     "message.timestamp.after.max.ms",
@@ -132,8 +141,14 @@ mod tests {
     #[test]
     fn every_modelled_setting_changes_its_view() {
         for definition in DEFINITIONS.iter().filter(|row| row.modelled()) {
-            let before = view(&Settings::default_for(definition.scope));
             let mut settings = Settings::default_for(definition.scope);
+            let codec =
+                definition.name.strip_prefix("compression.").and_then(|rest| rest.strip_suffix(".level"));
+            if let Some(codec) = codec {
+                // A level counts with its own codec only.
+                let _ = settings.set("compression.type", codec).expect("a codec");
+            }
+            let before = view(&settings);
             let _ = settings.set(definition.name, &other_value(definition)).expect("the value is in range");
             assert_ne!(view(&settings), before, "{} {}", definition.scope, definition.name);
         }
@@ -157,10 +172,11 @@ mod tests {
         match definition.kind {
             Kind::Boolean => (default == "false").to_string(),
             Kind::Int | Kind::Long | Kind::Short => match default.parse::<i64>().expect("a number") {
-                0..=2 => "3".to_string(),
+                -1..=2 => "3".to_string(),
                 number => (number - 1).to_string(),
             },
             _ if definition.name.ends_with("timestamp.type") => "LogAppendTime".to_string(),
+            _ if definition.name == "compression.type" => "lz4".to_string(),
             _ if definition.name == "acks" => "1".to_string(),
             _ if definition.name == "isolation.level" => "read_committed".to_string(),
             _ if definition.name == "auto.offset.reset" => "earliest".to_string(),

@@ -4,6 +4,9 @@
 
 use std::time::Duration;
 
+use acked_wire::batch::Codec;
+
+use super::topic::codec;
 use super::{Scope, SettingError, Settings};
 
 /// Above this many requests in flight the broker's window of five batches cannot tell duplicates.
@@ -37,6 +40,8 @@ pub struct ProducerSettings {
     pub acks: Acks,
     /// Off when not asked for explicitly and another setting rules it out.
     pub enable_idempotence: bool,
+    /// `compression.type` with its level. A batch is full by what its records take before compression.
+    pub compression: Codec,
     pub retries: u32,
     pub max_in_flight_requests_per_connection: usize,
     /// From `send()` to the final answer.
@@ -77,6 +82,7 @@ impl ProducerSettings {
                 _ => Acks::All,
             },
             enable_idempotence: settings.boolean("enable.idempotence"),
+            compression: codec(settings).expect("a producer names a codec"),
             retries: settings.number("retries"),
             max_in_flight_requests_per_connection: settings.number("max.in.flight.requests.per.connection"),
             delivery_timeout: settings.duration("delivery.timeout.ms"),

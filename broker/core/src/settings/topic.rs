@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
+use acked_wire::batch::{Codec, Compression};
+
 use super::{Scope, Settings};
 
 /// A topic's setting and the broker setting that gives its default.
-const SYNONYMS: [(&str, &str); 7] = [
+const SYNONYMS: [(&str, &str); 10] = [
+    ("compression.gzip.level", "compression.gzip.level"),
+    ("compression.type", "compression.type"),
+    ("compression.zstd.level", "compression.zstd.level"),
     ("flush.messages", "log.flush.interval.messages"),
     ("max.message.bytes", "message.max.bytes"),
     ("message.timestamp.after.max.ms", "log.message.timestamp.after.max.ms"),
@@ -30,9 +35,26 @@ impl TimestampType {
     }
 }
 
+/// `compression.type` of a topic: how its batches lie in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopicCompression {
+    /// As the producer sent them.
+    Producer,
+    /// In this way; the leader compresses anew what came in another.
+    Fixed(Codec),
+}
+
+impl TopicCompression {
+    /// Of a topic's settings, or of the broker's defaults for them.
+    pub(super) fn new(settings: &Settings) -> TopicCompression {
+        codec(settings).map_or(TopicCompression::Producer, TopicCompression::Fixed)
+    }
+}
+
 /// A topic's settings, named as Kafka names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicSettings {
+    pub compression: TopicCompression,
     /// Messages after which the log is synced; 1 syncs every append.
     pub flush_messages: i64,
     /// Bytes of the largest batch.
@@ -63,6 +85,7 @@ impl TopicSettings {
             }
         }
         TopicSettings {
+            compression: TopicCompression::new(&merged),
             flush_messages: merged.number("flush.messages"),
             max_message_bytes: merged.number("max.message.bytes"),
             message_timestamp_after_max: merged.duration("message.timestamp.after.max.ms"),
@@ -72,6 +95,18 @@ impl TopicSettings {
             unclean_leader_election_enable: merged.boolean("unclean.leader.election.enable"),
         }
     }
+}
+
+/// The codec that `compression.type` names, with the level of its own setting; `None` for `producer`.
+pub(super) fn codec(settings: &Settings) -> Option<Codec> {
+    let compression = Compression::named(settings.text("compression.type"))?;
+    let level: Option<i32> = match compression {
+        // -1 is the word for gzip's default.
+        Compression::Gzip => Some(settings.number("compression.gzip.level")).filter(|level| *level != -1),
+        Compression::Zstd => Some(settings.number("compression.zstd.level")),
+        Compression::None | Compression::Snappy | Compression::Lz4 | Compression::Unknown => None,
+    };
+    Some(Codec { compression, level })
 }
 
 #[cfg(test)]
@@ -90,6 +125,26 @@ mod tests {
         assert_eq!(settings.flush_messages, 1);
         assert_eq!(settings.min_insync_replicas, 3);
         assert_eq!(settings.max_message_bytes, 1_048_588);
+    }
+
+    #[test]
+    fn compression_is_the_producers_unless_a_codec_is_named() {
+        let mut topic = Settings::default_for(Scope::Topic);
+        let broker = Settings::default_for(Scope::Broker);
+        let compression = |topic: &Settings| TopicSettings::new(topic, &broker).compression;
+        assert_eq!(compression(&topic), TopicCompression::Producer);
+        for (name, codec) in [
+            ("uncompressed", Codec::NONE),
+            ("gzip", Codec { compression: Compression::Gzip, level: None }),
+            ("lz4", Codec { compression: Compression::Lz4, level: None }),
+            ("zstd", Codec { compression: Compression::Zstd, level: Some(3) }),
+        ] {
+            let _ = topic.set("compression.type", name).expect("good value");
+            assert_eq!(compression(&topic), TopicCompression::Fixed(codec));
+        }
+        let _ = topic.set("compression.zstd.level", "-7").expect("good value");
+        let codec = Codec { compression: Compression::Zstd, level: Some(-7) };
+        assert_eq!(compression(&topic), TopicCompression::Fixed(codec));
     }
 
     #[test]

@@ -235,8 +235,8 @@ impl LogMirror {
         if header.base_offset < self.log_end_offset() {
             return false;
         }
-        let Ok(records) = batch.records() else { return false };
-        for record in records {
+        let Ok(open) = batch.open() else { return false };
+        for record in open.records() {
             let Ok(record) = record else {
                 self.entries.truncate(first_entry);
                 return false;

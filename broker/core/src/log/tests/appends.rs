@@ -1,11 +1,11 @@
-use acked_wire::batch::{BatchView, batches};
+use acked_wire::batch::{BatchBuilder, BatchView, Compression, batches, parse_header};
 use acked_wire::error_code;
 use bytes::{Bytes, BytesMut};
 
 use super::{NOW_MS, client_batch, idempotent_batch, stored_batch};
 use crate::log::{AppendError, AppendLimits, Appended, Log, Prepared, Slice, Truncation};
 use crate::rules::DedupeWindow;
-use crate::settings::TimestampType;
+use crate::settings::{TimestampType, TopicCompression};
 
 fn prepare(log: &Log, records: &Bytes) -> Result<Prepared, AppendError> {
     log.prepare_append(records, 3, &AppendLimits::default(), DedupeWindow::InFlight, NOW_MS)
@@ -90,13 +90,130 @@ fn what_only_a_broker_writes_is_invalid_from_a_client() {
     );
 }
 
+const CODECS: [Compression; 4] =
+    [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+
+/// What is stored of a batch, with its values.
+fn stored(records: &Bytes, limits: &AppendLimits) -> (Bytes, Vec<Bytes>) {
+    let prepared = Log::empty()
+        .prepare_append(records, 3, limits, DedupeWindow::InFlight, NOW_MS)
+        .expect("a good batch");
+    let Prepared::Append(prepared) = prepared else { panic!("a new batch") };
+    let batch = BatchView::only(&prepared.bytes).expect("one batch");
+    assert_eq!(batch.validate(), Ok(()));
+    let open = batch.open().expect("it can be opened");
+    let values = open.records().map(|record| record.expect("well formed").value.expect("a value"));
+    let values = values.map(Bytes::copy_from_slice).collect();
+    (prepared.bytes.clone(), values)
+}
+
 #[test]
-fn compressed_batch_is_refused() {
+fn batch_is_kept_as_the_producer_compressed_it() {
+    let (_, values) = stored(&client_batch(5).build().freeze(), &AppendLimits::default());
+    for codec in CODECS {
+        let sent = client_batch(5).codec(codec.into()).build().freeze();
+        let kept = stored(&sent, &AppendLimits::default());
+        // Base offset and leader epoch lie before.
+        assert_eq!((kept.0.slice(16..), &kept.1), (sent.slice(16..), &values), "{codec:?}");
+    }
+}
+
+#[test]
+fn batch_is_compressed_as_the_topic_asks_and_keeps_its_producer_and_times() {
+    let codecs = || [Compression::None].into_iter().chain(CODECS);
+    let (_, values) = stored(&client_batch(5).build().freeze(), &AppendLimits::default());
+    for (sent, asked) in codecs().flat_map(|sent| codecs().map(move |asked| (sent, asked))) {
+        let batch = client_batch(5).producer(9, 2, 40).codec(sent.into()).build().freeze();
+        let compression = TopicCompression::Fixed(asked.into());
+        let limits = AppendLimits { compression, ..AppendLimits::default() };
+        let (bytes, found) = stored(&batch, &limits);
+        assert_eq!(found, values, "{sent:?} as {asked:?}");
+        let header = parse_header(&bytes).expect("a batch");
+        assert_eq!(header.compression(), asked);
+        assert_eq!((header.producer_id, header.producer_epoch, header.base_sequence), (9, 2, 40));
+        assert_eq!((header.base_timestamp, header.max_timestamp), (NOW_MS, NOW_MS + 4));
+        if sent == asked {
+            assert_eq!(bytes.slice(16..), batch.slice(16..), "{sent:?} is kept");
+        }
+        let limits = AppendLimits { timestamp_type: TimestampType::LogAppendTime, ..limits };
+        let header = parse_header(&stored(&batch, &limits).0).expect("a batch");
+        assert!(header.is_log_append_time() && header.compression() == asked);
+        assert_eq!((header.base_timestamp, header.max_timestamp), (NOW_MS, NOW_MS));
+    }
+}
+
+#[test]
+fn batch_that_is_too_large_before_or_after_it_is_compressed_anew_is_refused() {
+    let refused = |sent: Compression, asked: Compression, max_message_bytes| {
+        let batch = client_batch(50).codec(sent.into()).build().freeze();
+        let compression = TopicCompression::Fixed(asked.into());
+        let limits = AppendLimits { compression, max_message_bytes, ..AppendLimits::default() };
+        Log::empty()
+            .prepare_append(&batch, 0, &limits, DedupeWindow::InFlight, NOW_MS)
+            .map_err(|error| error.code())
+    };
+    let (plain, zstd) = (client_batch(50), client_batch(50).codec(Compression::Zstd.into()));
+    let between = plain.size_in_bytes() - 1;
+    assert!(zstd.build().len() < between);
+    let too_large = Err(error_code::MESSAGE_TOO_LARGE);
+    assert_eq!(refused(Compression::Zstd, Compression::None, between), too_large);
+    assert_eq!(refused(Compression::None, Compression::Zstd, between), too_large);
+    assert!(refused(Compression::Zstd, Compression::Zstd, between).is_ok());
+}
+
+#[test]
+fn records_inside_a_compressed_batch_are_checked_like_others() {
+    // The records of a batch of two in one that states three, and the other way round.
+    for codec in CODECS {
+        for (stated, there) in [(3i64, 2i64), (2, 3)] {
+            let mut batch = client_batch(there).codec(codec.into()).build();
+            batch[57..61].copy_from_slice(&(stated as i32).to_be_bytes());
+            batch[23..27].copy_from_slice(&(stated as i32 - 1).to_be_bytes());
+            assert_eq!(refused(&with_checksum(batch)), error_code::INVALID_RECORD, "{codec:?}");
+        }
+        let mut late = BatchBuilder::new(NOW_MS).codec(codec.into());
+        late.push(NOW_MS, None, Some(b"now"), &[]);
+        late.push(NOW_MS + 3_600_001, None, Some(b"an hour and more ahead"), &[]);
+        assert_eq!(refused(&late.build()), error_code::INVALID_TIMESTAMP, "{codec:?}");
+    }
+}
+
+#[test]
+fn stream_that_its_codec_refuses_and_unknown_codecs_are_answered_as_measured() {
+    for codec in CODECS {
+        let mut batch = client_batch(5).codec(codec.into()).build();
+        batch.truncate(batch.len() - 9);
+        let length = batch.len() as i32 - 12;
+        batch[8..12].copy_from_slice(&length.to_be_bytes());
+        let batch = with_checksum(batch);
+        assert_eq!(refused(&batch), error_code::UNKNOWN_SERVER_ERROR, "{codec:?}");
+        let error = prepare(&Log::empty(), &batch.into()).expect_err("refused");
+        assert!(error.tells_log_start_offset());
+    }
     let mut batch = client_batch(1).build();
-    batch[22] |= 4;
+    batch[22] |= 5;
+    assert_eq!(refused(&with_checksum(batch)), error_code::UNKNOWN_SERVER_ERROR);
+}
+
+#[test]
+fn largest_time_that_a_client_states_is_corrected_and_its_claim_to_be_the_broker_ignored() {
+    for codec in [Compression::None, Compression::Lz4] {
+        let mut lying = client_batch(3).codec(codec.into()).build();
+        lying[35..43].copy_from_slice(&(NOW_MS + 77).to_be_bytes());
+        let (bytes, _) = stored(&with_checksum(lying.clone()).into(), &AppendLimits::default());
+        let header = parse_header(&bytes).expect("a batch");
+        assert_eq!((header.max_timestamp, header.is_log_append_time()), (NOW_MS + 2, false));
+        lying[22] |= 8;
+        let (bytes, _) = stored(&with_checksum(lying).into(), &AppendLimits::default());
+        let header = parse_header(&bytes).expect("a batch");
+        assert_eq!((header.max_timestamp, header.is_log_append_time()), (NOW_MS + 77, false));
+    }
+}
+
+fn with_checksum(mut batch: BytesMut) -> BytesMut {
     let crc = crc32c_of(&batch);
     batch[17..21].copy_from_slice(&crc.to_be_bytes());
-    assert_eq!(refused(&batch), error_code::UNSUPPORTED_COMPRESSION_TYPE);
+    batch
 }
 
 /// Bit by bit: independent of the crate that the product uses.

@@ -1,6 +1,6 @@
 //! Whether one part of a produce request is taken. Changes nothing before everything was checked.
 
-use acked_wire::batch::parse_header;
+use acked_wire::batch::{Compression, parse_header};
 use acked_wire::error_code;
 use bytes::Bytes;
 
@@ -65,6 +65,16 @@ impl Refused {
     pub fn with(code: i16) -> Refused {
         Refused { code, log_start_offset: -1 }
     }
+}
+
+/// Produce requests may carry zstd from here on (KIP-110). Fetch has no such bound any more: below version 10 too,
+/// zstd is answered as it lies in the log (measured).
+const ZSTD_FROM: i16 = 7;
+
+/// Whether records are compressed in a way that a request of this version must not carry.
+pub(in crate::replica) fn is_too_new(version: i16, records: Option<&Bytes>) -> bool {
+    let header = records.and_then(|records| parse_header(records).ok());
+    version < ZSTD_FROM && header.is_some_and(|header| header.compression() == Compression::Zstd)
 }
 
 /// Checks and validates one part without changing anything.

@@ -23,7 +23,7 @@ mod pending;
 mod purgatory;
 mod receipt;
 
-pub(super) use append::{Acks, Refused, after_refusal, examine, take};
+pub(super) use append::{Acks, Refused, after_refusal, examine, is_too_new, take};
 pub(super) use pending::{Pending, Verdict};
 pub(super) use purgatory::{ProducePurgatory, failed_by_end, failed_by_new_epoch, next_settled};
 pub(super) use receipt::{AckedBeforeAppend, answers_on_receipt, promise};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use acked_wire::api::produce::PartitionProduceData;
+use acked_wire::batch::Compression;
 use acked_wire::{Uuid, error_code};
 
 use super::node::*;
@@ -68,6 +69,31 @@ fn other_acks_are_refused() {
     let request = node.produce(2, record(1));
     assert_eq!(node.code(request), Some(error_code::INVALID_REQUIRED_ACKS));
     assert!(node.disk.is_empty());
+}
+
+#[test]
+fn zstd_is_refused_below_version_7() {
+    let mut batch = builder(&[1]).codec(Compression::Zstd.into());
+    for (version, code) in [
+        (3, Some(error_code::UNSUPPORTED_COMPRESSION_TYPE)),
+        (6, Some(error_code::UNSUPPORTED_COMPRESSION_TYPE)),
+        (7, Some(error_code::NONE)),
+    ] {
+        let mut node = leader();
+        let request = node.next_request();
+        let body = produce_request(1, batch.clone().build().freeze());
+        node.input(ReplicaInput::Produce { request, version, body, wall_clock_ms: NOW_MS });
+        node.run_disk();
+        assert_eq!(node.code(request), code, "version {version}");
+    }
+    // Other codecs are as old as the batches.
+    batch = batch.codec(Compression::Lz4.into());
+    let mut node = leader();
+    let request = node.next_request();
+    let body = produce_request(1, batch.build().freeze());
+    node.input(ReplicaInput::Produce { request, version: 3, body, wall_clock_ms: NOW_MS });
+    node.run_disk();
+    assert_eq!(node.code(request), Some(error_code::NONE));
 }
 
 #[test]
