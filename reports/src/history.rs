@@ -108,6 +108,8 @@ pub struct Reset {
 pub enum Operation {
     Send(Send),
     Read(Read),
+    /// `reads_before` is set anew from its place among the operations.
+    Reset(Reset),
 }
 
 /// Everything that the clients of one run did, sends in invocation order, reads in completion order.
@@ -157,6 +159,10 @@ impl History {
             match operation {
                 Operation::Send(send) => history.sends.push(send),
                 Operation::Read(read) => history.reads.push(read),
+                Operation::Reset(reset) => {
+                    let reads_before = history.reads.len();
+                    history.resets.push(Reset { reads_before, ..reset });
+                }
             }
         }
         history

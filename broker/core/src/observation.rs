@@ -288,6 +288,16 @@ pub enum Observation {
     TopicDeleted {
         topic: Uuid,
     },
+    /// A setting of a topic, or of all brokers, is committed.
+    ConfigChanged {
+        metadata_offset: i64,
+        /// The topic; `None` for the default of all brokers.
+        topic: Option<String>,
+        /// Kafka's name of the setting.
+        name: String,
+        /// `None`: no longer set here.
+        value: Option<String>,
+    },
     /// A partition record was decided (not yet committed) by the active controller in quorum epoch `controller_epoch`;
     /// `acceptable` lists the replicas that were unfenced and not shutting down at that moment, after the batch's
     /// own changes; `unclean_allowed` is the configuration in force.

@@ -7,6 +7,7 @@ mod inconsistent_offsets;
 mod lost_write;
 mod nonmonotonic_send;
 mod phantom;
+mod polls;
 mod seen;
 mod unseen;
 
@@ -20,6 +21,7 @@ pub use inconsistent_offsets::inconsistent_offsets;
 pub use lost_write::lost_write;
 pub use nonmonotonic_send::nonmonotonic_send;
 pub use phantom::phantom;
+pub use polls::{nonmonotonic_poll, poll_skip, silent_branch_switch};
 pub use seen::Seen;
 pub use unseen::{Unseen, unseen};
 
@@ -78,6 +80,8 @@ impl Report {
 pub struct Licences {
     keys: BTreeSet<Key>,
     lapsed: BTreeSet<(Partition, u64)>,
+    /// Keys that some leader's branch displaced, and that no later leader brought back.
+    displaced: BTreeSet<Key>,
 }
 
 impl Licences {
@@ -89,7 +93,28 @@ impl Licences {
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Licences {
         let keys: BTreeSet<Key> = keys.into_iter().collect();
         let lapsed = keys.iter().map(|key| (key.partition, key.content)).collect();
-        Licences { keys, lapsed }
+        Licences { displaced: keys.clone(), keys, lapsed }
+    }
+
+    /// These were licensed away, but a later leader had them all the same and committed them again: whoever read one
+    /// reads on from it.
+    #[must_use]
+    pub fn with_returned(mut self, keys: impl IntoIterator<Item = Key>) -> Licences {
+        for key in keys {
+            self.displaced.remove(&key);
+        }
+        self
+    }
+
+    /// Adds the records of deleted topics. A topic that was created again under the same name may hold copies of them
+    /// at the same or at other offsets, and is no other branch of the deleted one.
+    #[must_use]
+    pub fn with_deleted(mut self, keys: impl IntoIterator<Item = Key>) -> Licences {
+        for key in keys {
+            self.keys.insert(key);
+            self.lapsed.insert((key.partition, key.content));
+        }
+        self
     }
 
     /// Adds records that were removed on purpose (DeleteRecords, retention). They may be absent and their offsets may
@@ -103,6 +128,11 @@ impl Licences {
     /// The absence of exactly this record is permitted.
     pub fn cover(&self, key: &Key) -> bool {
         self.keys.contains(key)
+    }
+
+    /// Exactly this record was licensed away, and another branch took its place.
+    fn displaced(&self, key: &Key) -> bool {
+        self.displaced.contains(key)
     }
 
     /// A copy of this content was licensed away, so it may legally be written again.
@@ -119,15 +149,18 @@ impl Licences {
     }
 }
 
-/// Every anomaly of a history, in the order V1, V3, V4, V13, V17.
+/// Every anomaly of a history, in the order V1, V3, V4, V9, V11, V13, V17, V20.
 pub fn all(history: &History, licences: &Licences) -> Vec<(&'static str, Report)> {
     let seen = Seen::of(history);
     vec![
         ("V1", lost_write(history, &seen, licences)),
         ("V3", duplicate(history, &seen, licences)),
         ("V4", inconsistent_offsets(history, &seen, licences)),
+        ("V9", poll_skip(history, &seen, licences)),
+        ("V11", nonmonotonic_poll(history, licences)),
         ("V13", nonmonotonic_send(history, licences)),
         ("V17", phantom(history, &seen, licences)),
+        ("V20", silent_branch_switch(history, licences)),
     ]
 }
 

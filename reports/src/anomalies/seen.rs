@@ -60,6 +60,11 @@ impl Seen {
         self.partitions.iter().map(|(partition, seen)| (*partition, seen.anyone.as_slice()))
     }
 
+    /// The distinct observations of one partition, sorted by offset and content.
+    pub fn of_partition(&self, partition: Partition) -> &[(i64, u64)] {
+        self.partitions.get(&partition).map_or(&[], |seen| seen.anyone.as_slice())
+    }
+
     /// Somebody read exactly this record.
     pub fn anyone_read(&self, key: &Key) -> bool {
         self.partitions

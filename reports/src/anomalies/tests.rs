@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::history::{Completion, Operation, Read, ReadPurpose, Send, TopicNumber};
+use crate::history::{Completion, Operation, Read, ReadPurpose, Reset, ResetReason, Send, TopicNumber};
 
 const PARTITION: Partition = Partition { topic: TopicNumber(0), index: 0 };
 const OTHER: Partition = Partition { topic: TopicNumber(0), index: 1 };
@@ -137,7 +137,11 @@ fn two_protected_values_at_one_offset_are_inconsistent() {
     let mut operations = acked(&[(10, 0)]);
     operations.push(Operation::Send(sent(11, None)));
     operations.push(read(ReadPurpose::Workload, &[(0, 10)], 1));
-    operations.push(read(ReadPurpose::Workload, &[(0, 11)], 1));
+    let Operation::Read(mut other) = read(ReadPurpose::Workload, &[(0, 11)], 1) else {
+        unreachable!("a read")
+    };
+    other.client = 3;
+    operations.push(Operation::Read(other));
     let history = history(operations);
     assert_eq!(found(&history, &Licences::none()), [("V4", 1)]);
     assert_eq!(found(&history, &Licences::new([key(0, 10)])), []);
@@ -191,6 +195,90 @@ fn value_nobody_sent_there_is_a_phantom() {
     let report = phantom(&history(operations.clone()), &Seen::of(&history(operations)), &Licences::none());
     assert_eq!(report.anomalies.len(), 1);
     assert_eq!((report.anomalies[0].count, report.anomalies[0].offsets), (2, (0, 1)));
+}
+
+fn reset(from: i64, to: i64) -> Operation {
+    Operation::Reset(Reset {
+        client: 2,
+        partition: PARTITION,
+        reason: ResetReason::Truncation,
+        from,
+        to: Some(to),
+        reads_before: 0,
+        at_us: 100,
+    })
+}
+
+#[test]
+fn poll_that_jumps_over_what_is_there_is_a_skip() {
+    let jump = |between: Option<Operation>| {
+        let mut operations = acked(&[(10, 0), (11, 1), (12, 2)]);
+        operations.push(read(ReadPurpose::Workload, &[(0, 10)], 1));
+        operations.extend(between);
+        operations.push(read(ReadPurpose::Workload, &[(2, 12)], 3));
+        operations.push(read(ReadPurpose::ReadBack, &[(0, 10), (1, 11), (2, 12)], 3));
+        history(operations)
+    };
+    assert_eq!(found(&jump(None), &Licences::none()), [("V9", 1)]);
+    assert_eq!(found(&jump(Some(reset(1, 2))), &Licences::none()), [], "it was told to go there");
+    assert_eq!(found(&jump(None), &Licences::none().with_removed([key(1, 11)])), []);
+}
+
+#[test]
+fn skip_inside_one_poll_counts_and_a_gap_that_holds_nothing_does_not() {
+    let mut operations = acked(&[(10, 0), (11, 1), (12, 2), (14, 4)]);
+    operations.push(read(ReadPurpose::Workload, &[(0, 10), (2, 12), (4, 14)], 5));
+    operations.push(read(ReadPurpose::ReadBack, &[(0, 10), (1, 11), (2, 12), (4, 14)], 5));
+    assert_eq!(found(&history(operations), &Licences::none()), [("V9", 1)]);
+}
+
+#[test]
+fn poll_that_goes_back_untold_is_nonmonotonic() {
+    let back = |between: Option<Operation>| {
+        let mut operations = acked(&[(10, 0), (11, 1)]);
+        operations.push(read(ReadPurpose::Workload, &[(0, 10), (1, 11)], 2));
+        operations.extend(between);
+        operations.push(read(ReadPurpose::Workload, &[(1, 11)], 2));
+        history(operations)
+    };
+    assert_eq!(found(&back(None), &Licences::none()), [("V11", 1)]);
+    assert_eq!(found(&back(Some(reset(2, 1))), &Licences::none()), []);
+    assert_eq!(found(&back(None), &Licences::new([key(1, 99)])), [], "a licence lies between");
+}
+
+#[test]
+fn consumers_do_not_disturb_each_other() {
+    let mut operations = acked(&[(10, 0), (11, 1)]);
+    operations.push(read(ReadPurpose::Workload, &[(0, 10), (1, 11)], 2));
+    let Operation::Read(mut other) = read(ReadPurpose::Workload, &[(0, 10)], 1) else {
+        unreachable!("a read")
+    };
+    other.client = 3;
+    operations.push(Operation::Read(other));
+    operations.push(read(ReadPurpose::ReadBack, &[(0, 10), (1, 11)], 2));
+    assert_eq!(found(&history(operations), &Licences::none()), []);
+}
+
+#[test]
+fn reader_of_a_branch_that_is_gone_must_be_told_before_it_reads_another() {
+    let switch = |between: Option<Operation>| {
+        let mut operations = acked(&[(10, 0), (11, 1), (20, 1), (21, 2)]);
+        operations.push(read(ReadPurpose::Workload, &[(0, 10), (1, 11)], 2));
+        operations.extend(between);
+        operations.push(read(ReadPurpose::Workload, &[(2, 21)], 3));
+        operations.push(read(ReadPurpose::ReadBack, &[(0, 10), (1, 20), (2, 21)], 3));
+        history(operations)
+    };
+    let gone = || Licences::new([key(1, 11)]);
+    assert_eq!(found(&switch(None), &gone()), [("V20", 1)]);
+    assert_eq!(found(&switch(Some(reset(2, 2))), &gone()), []);
+    assert_eq!(
+        found(&switch(None), &gone().with_returned([key(1, 11)])),
+        [],
+        "it came back, and was read on"
+    );
+    let deleted = Licences::none().with_deleted([key(1, 11)]);
+    assert_eq!(found(&switch(None), &deleted), [], "the topic was created again");
 }
 
 /// A history of a single log that appends in order: what is acknowledged stands at its offset, some answers are

@@ -58,6 +58,7 @@ impl PartitionCase {
         }
         if ack.acks != 1 {
             self.check_set_of_ack(ack, court);
+            self.check_superset(ack.leader, ack.leader_epoch, ack.maximal_isr, court);
         }
         for offset in ack.base_offset..=ack.last_offset {
             let entry = court
@@ -74,7 +75,7 @@ impl PartitionCase {
     }
 
     fn check_set_of_ack(&self, ack: &SentAck<'_>, court: &mut Court<'_>) {
-        let wanted = self.contract.effective_min_insync();
+        let wanted = self.laxest_min_insync;
         court.reporter.compared(Check::S2, 1);
         if ack.maximal_isr.len() as i64 >= i64::from(wanted) {
             return;

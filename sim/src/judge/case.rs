@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use acked_core::observation::PartitionState;
 use acked_core::{NodeId, TopicPartition};
 
 use super::committed::{Acks, CommittedRecord, CommittedSet, Standing};
@@ -13,6 +14,8 @@ use super::input::TopicContract;
 use super::ledger::{Ledger, Question, loss_permitted};
 use super::mirror::{Entry, LogMirror, Mirror};
 use super::reporter::{Place, Reporter};
+use super::superset::Known;
+use super::watermark_monotonic::Watermarks;
 
 /// What a broker believes itself to be for one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +65,8 @@ pub struct Court<'a> {
 pub struct PartitionCase {
     pub id: TopicPartition,
     pub contract: TopicContract,
+    /// The smallest `min.insync.replicas` that a leader may still go by.
+    pub laxest_min_insync: i32,
     pub elections: Elections,
     pub committed: CommittedSet,
     pub acting: Acting,
@@ -77,7 +82,10 @@ pub struct PartitionCase {
     /// The topic is deleted: everything in it is removed, whatever else happens to it.
     pub deleted: bool,
     /// By offset: leader epoch and content of a record that was found to have been sent (S16).
-    pub known: Vec<(i32, u64)>,
+    pub sent: Vec<(i32, u64)>,
+    pub watermarks: Watermarks,
+    /// What its leaders know of the committed states.
+    pub known: Known,
     roles: Vec<(NodeId, Role)>,
     /// The last epoch that each running broker led.
     led: Vec<(NodeId, i32)>,
@@ -88,6 +96,7 @@ impl PartitionCase {
         PartitionCase {
             id,
             contract,
+            laxest_min_insync: contract.effective_min_insync(),
             elections: Elections::default(),
             committed: CommittedSet::default(),
             acting: Acting::default(),
@@ -97,7 +106,9 @@ impl PartitionCase {
             cut_off: BTreeMap::new(),
             removed: Vec::new(),
             deleted: false,
-            known: Vec::new(),
+            sent: Vec::new(),
+            watermarks: Watermarks::default(),
+            known: Known::default(),
             roles: Vec::new(),
             led: Vec::new(),
         }
@@ -118,6 +129,7 @@ impl PartitionCase {
 
     /// The broker took a role.
     pub fn took_role(&mut self, node: NodeId, role: Role) {
+        self.known.forget(node);
         if let Role::Leader(leader_epoch) = role {
             self.led.retain(|(known, _)| *known != node);
             self.led.push((node, leader_epoch));
@@ -130,6 +142,8 @@ impl PartitionCase {
 
     /// The broker's process ended or began: it believes nothing.
     pub fn forgot_role(&mut self, node: NodeId) {
+        self.known.forget(node);
+        self.watermarks.node_started(node);
         self.roles.retain(|(known, _)| *known != node);
         self.led.retain(|(known, _)| *known != node);
     }
@@ -168,6 +182,17 @@ impl PartitionCase {
             acted: &|epoch| epoch > record.acted_by_then && self.acting.acted.contains_key(&epoch),
             lost: &|node| mirror.log(self.id, node).is_some_and(|log| log.lost(&record.entry)),
         })
+    }
+
+    /// A controller replayed a committed state.
+    pub fn state_committed(&mut self, state: &PartitionState, court: &mut Court<'_>) {
+        self.check_order_of_states(state, court);
+        if self.elections.committed(state, self.contract, court.elr, court.reporter) {
+            self.check_shape(state, court);
+            if !self.deleted {
+                self.check_candidates(state, court);
+            }
+        }
     }
 
     /// Gives a licence for one record and lets its sequence lapse.

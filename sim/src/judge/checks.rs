@@ -19,12 +19,16 @@ pub enum Check {
     L2,
     L5,
     L7,
+    M2,
     Q1,
     Q2,
     S1,
+    S10,
     S11,
     S12,
+    S13,
     S14,
+    S15,
     S16,
     S19,
     S2,
@@ -33,13 +37,17 @@ pub enum Check {
     S4,
     S5,
     S7,
+    S8,
     S9,
     V1,
+    V11,
     V13,
     V17,
     V2,
+    V20,
     V3,
     V4,
+    V9,
 }
 
 /// One row of the registry.
@@ -100,6 +108,13 @@ pub static INVARIANTS: &[Invariant] = &[
         View::WhiteBox,
         "a majority of controllers elects a leader once faults are healed",
     ),
+    row(
+        Check::M2,
+        "M2",
+        "fenced means out",
+        View::WhiteBox,
+        "a fenced broker is in no committed in-sync set (but as the last one that is kept) and leads nothing",
+    ),
     row(Check::Q1, "Q1", "election safety", View::WhiteBox, "at most one quorum leader in an epoch"),
     row(
         Check::Q2,
@@ -116,6 +131,13 @@ pub static INVARIANTS: &[Invariant] = &[
         "a committed record is in the log of the final leader and is read back from it",
     ),
     row(
+        Check::S10,
+        "S10",
+        "candidate completeness",
+        View::WhiteBox,
+        "every member of the in-sync set and of the eligible leader replicas holds what is committed",
+    ),
+    row(
         Check::S11,
         "S11",
         "one leader per epoch",
@@ -130,11 +152,25 @@ pub static INVARIANTS: &[Invariant] = &[
         "a deposed leader commits or acknowledges only what every electable replica holds",
     ),
     row(
+        Check::S13,
+        "S13",
+        "epoch order",
+        View::WhiteBox,
+        "epochs never fall along a log, and a committed state has a higher partition epoch than the one before",
+    ),
+    row(
         Check::S14,
         "S14",
         "truncation safety",
         View::WhiteBox,
         "an electable replica does not discard a committed record",
+    ),
+    row(
+        Check::S15,
+        "S15",
+        "quorum superset",
+        View::WhiteBox,
+        "a leader counts every committed member, and committed sets are well formed",
     ),
     row(
         Check::S16,
@@ -187,6 +223,13 @@ pub static INVARIANTS: &[Invariant] = &[
         "the high watermark passes a record only when every member of the maximal in-sync set holds it",
     ),
     row(
+        Check::S8,
+        "S8",
+        "watermark monotonic",
+        View::WhiteBox,
+        "a replica's high watermark never falls in a leader epoch, and what was exposed falls only by licence",
+    ),
+    row(
         Check::S9,
         "S9",
         "leader completeness",
@@ -199,6 +242,13 @@ pub static INVARIANTS: &[Invariant] = &[
         "lost write",
         View::BlackBox,
         "an acknowledged record is read by whoever reads past its offset",
+    ),
+    row(
+        Check::V11,
+        "V11",
+        "nonmonotonic poll",
+        View::BlackBox,
+        "a consumer goes back only when it was told to, or where records were licensed away",
     ),
     row(
         Check::V13,
@@ -221,8 +271,22 @@ pub static INVARIANTS: &[Invariant] = &[
         View::BlackBox,
         "an acknowledged record that nobody reached is counted, and resolved against the logs",
     ),
+    row(
+        Check::V20,
+        "V20",
+        "silent branch switch",
+        View::BlackBox,
+        "a consumer that read from a branch that is gone is told so before it reads another",
+    ),
     row(Check::V3, "V3", "duplicate", View::BlackBox, "a record of an idempotent producer has one offset"),
     row(Check::V4, "V4", "inconsistent offsets", View::BlackBox, "an offset shows one content to everyone"),
+    row(
+        Check::V9,
+        "V9",
+        "poll skip",
+        View::BlackBox,
+        "a consumer does not go over a record that others read",
+    ),
 ];
 
 impl Check {
@@ -246,7 +310,7 @@ impl Check {
 
 /// The checks that are switched on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checks(u32);
+pub struct Checks(u128);
 
 impl Checks {
     pub const ALL: Checks = Checks((1 << INVARIANTS.len()) - 1);
@@ -262,16 +326,16 @@ impl Checks {
 
     #[must_use]
     pub fn with(self, check: Check) -> Checks {
-        Checks(self.0 | 1 << check as u32)
+        Checks(self.0 | 1 << check as u128)
     }
 
     #[must_use]
     pub fn without(self, check: Check) -> Checks {
-        Checks(self.0 & !(1 << check as u32))
+        Checks(self.0 & !(1 << check as u128))
     }
 
     pub fn has(self, check: Check) -> bool {
-        self.0 & (1 << check as u32) != 0
+        self.0 & (1 << check as u128) != 0
     }
 }
 

@@ -2,6 +2,8 @@
 //! of an election is derived from the committed states; what the controller claims is compared with that. Checks S22
 //! (unclean election accounting), without its consumer clause.
 
+use std::collections::BTreeMap;
+
 use acked_core::observation::{Election as Claim, PartitionState};
 use acked_core::{NodeId, Time};
 use acked_reports::Outcome;
@@ -53,6 +55,8 @@ struct Decision {
 #[derive(Debug, Default)]
 pub struct Elections {
     current: Option<PartitionState>,
+    /// Every committed state, by partition epoch.
+    states: BTreeMap<i32, PartitionState>,
     decided: Vec<Decision>,
     list: Vec<Election>,
 }
@@ -61,6 +65,11 @@ impl Elections {
     /// The newest committed state.
     pub fn current(&self) -> Option<&PartitionState> {
         self.current.as_ref()
+    }
+
+    /// The committed state of this partition epoch.
+    pub fn at(&self, partition_epoch: i32) -> Option<&PartitionState> {
+        self.states.get(&partition_epoch)
     }
 
     /// The newest committed leader epoch, -1 before the first.
@@ -96,18 +105,19 @@ impl Elections {
         });
     }
 
-    /// A node replayed a committed state. Only the first that states it counts.
+    /// A node replayed a committed state. Only the first that states it counts: whether this one did.
     pub fn committed(
         &mut self,
         state: &PartitionState,
         contract: TopicContract,
         elr: bool,
         reporter: &mut Reporter,
-    ) {
+    ) -> bool {
         let newest = self.current.as_ref().map_or(i32::MIN, |current| current.partition_epoch);
         if state.partition_epoch <= newest {
-            return;
+            return false;
         }
+        self.states.insert(state.partition_epoch, state.clone());
         let decision = self
             .decided
             .iter()
@@ -118,7 +128,7 @@ impl Elections {
         let before = self.current.replace(state.clone());
         let epoch_before = before.as_ref().map_or(-1, |before| before.leader_epoch);
         if state.leader_epoch <= epoch_before {
-            return;
+            return true;
         }
         let kind = self.kind(before.as_ref(), state, decision.as_ref(), contract, elr, reporter);
         self.list.push(Election {
@@ -129,6 +139,7 @@ impl Elections {
             replicas: state.replicas.len(),
             time: reporter.now,
         });
+        true
     }
 
     fn kind(

@@ -8,6 +8,7 @@
 //! | checks.rs, reporter.rs | the registry; comparisons and findings while the run lasts |
 //! | mirror/, content.rs | logs as the disks hold them; the identity of a record's content |
 //! | case.rs, committed.rs, elections.rs | what is known of one partition; S22 |
+//! | contracts.rs | what a topic promises while settings change |
 //! | ledger.rs | when a record may be lost |
 //! | removal.rs | what was removed on purpose |
 //! | watermark_bound.rs | S7, and S4 and S19 (idempotence.rs) where records are committed |
@@ -15,18 +16,26 @@
 //! | leader_completeness.rs | S9, S11 |
 //! | stale_leader.rs | S12 |
 //! | truncation.rs | S14, S16 |
+//! | epoch_order.rs | S13 |
+//! | watermark_monotonic.rs | S8 |
+//! | candidates.rs | S10 |
+//! | superset.rs, fencing.rs | S15, M2 |
 //! | quorum.rs | Q1, Q2 |
 //! | clients.rs, validation.rs | the history; S1, S5 and the anomalies at the end |
 //! | second_opinion.rs | K4: the losses, by an oracle that shares nothing with the ledger |
 //! | liveness.rs | L1, L2, L5, L7 |
 
 mod acks;
+mod candidates;
 mod case;
 pub mod checks;
 mod clients;
 mod committed;
 pub mod content;
+mod contracts;
 mod elections;
+mod epoch_order;
+mod fencing;
 pub mod finding;
 mod idempotence;
 pub mod input;
@@ -39,10 +48,12 @@ mod removal;
 mod reporter;
 mod second_opinion;
 mod stale_leader;
+mod superset;
 mod truncation;
 mod validation;
 mod verdict;
 mod watermark_bound;
+mod watermark_monotonic;
 
 pub use checks::{Check, Checks, Comparisons, INVARIANTS, Invariant, View};
 pub use content::content_hash;

@@ -47,8 +47,9 @@ impl PartitionCase {
     ) {
         let entries = log.entries().get(from..).unwrap_or(&[]);
         court.reporter.compared(Check::S16, entries.len() as u64);
+        self.check_order_of_log(node, log, from, court);
         for entry in entries {
-            let known = usize::try_from(entry.offset).ok().and_then(|offset| self.known.get(offset));
+            let known = usize::try_from(entry.offset).ok().and_then(|offset| self.sent.get(offset));
             if entry.control || known == Some(&(entry.leader_epoch, entry.content)) {
                 continue;
             }
@@ -70,10 +71,10 @@ impl PartitionCase {
     fn remember(&mut self, entry: &Entry) {
         let Ok(offset) = usize::try_from(entry.offset) else { return };
         let sent = (entry.leader_epoch, entry.content);
-        if let Some(known) = self.known.get_mut(offset) {
+        if let Some(known) = self.sent.get_mut(offset) {
             *known = sent;
-        } else if offset == self.known.len() {
-            self.known.push(sent);
+        } else if offset == self.sent.len() {
+            self.sent.push(sent);
         }
         // Behind a gap it is looked up again each time.
     }

@@ -143,6 +143,8 @@ pub fn removed_keys(cases: &[PartitionCase], names: &BTreeMap<TopicPartition, Pa
 /// topic are like licensed ones.
 pub fn client_licences(
     ledger: &Ledger,
+    ended: &[Ended<'_>],
+    mirror: &Mirror,
     names: &BTreeMap<TopicPartition, Partition>,
     removed: &Removed,
 ) -> Licences {
@@ -150,11 +152,20 @@ pub fn client_licences(
         let partition = *names.get(&licence.key.partition)?;
         Some(Key { partition, offset: licence.key.offset, content: licence.key.content })
     });
-    Licences::new(licensed.chain(removed.of_deleted_topics.iter().copied()))
+    // What a later leader had all the same is no branch that is gone.
+    let returned = ledger.licences.iter().filter_map(|licence| {
+        let partition = *names.get(&licence.key.partition)?;
+        let ended = ended.iter().find(|ended| ended.case.id == licence.key.partition)?;
+        let key = Key { partition, offset: licence.key.offset, content: licence.key.content };
+        present(mirror.log(ended.case.id, ended.leader?)?, &key).then_some(key)
+    });
+    Licences::new(licensed)
+        .with_returned(returned)
+        .with_deleted(removed.of_deleted_topics.iter().copied())
         .with_removed(removed.below_start.iter().copied())
 }
 
-/// V1, V3, V4, V13, V17.
+/// V1, V3, V4, V9, V11, V13, V17, V20.
 pub fn history_anomalies(
     clients: &Clients,
     seen: &Seen,
@@ -166,8 +177,11 @@ pub fn history_anomalies(
         (Check::V1, anomalies::lost_write as fn(&_, &_, &_) -> _),
         (Check::V3, anomalies::duplicate),
         (Check::V4, anomalies::inconsistent_offsets),
+        (Check::V9, anomalies::poll_skip),
+        (Check::V11, |history, _: &Seen, licences| anomalies::nonmonotonic_poll(history, licences)),
         (Check::V13, |history, _: &Seen, licences| anomalies::nonmonotonic_send(history, licences)),
         (Check::V17, anomalies::phantom),
+        (Check::V20, |history, _: &Seen, licences| anomalies::silent_branch_switch(history, licences)),
     ] {
         if !reporter.is_on(check) {
             continue;

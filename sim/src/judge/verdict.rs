@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use acked_core::observation::Fetcher;
 use acked_core::{NodeId, Observation, Time, TopicPartition};
 use acked_reports::History;
 use acked_reports::anomalies::Seen;
@@ -12,6 +13,8 @@ use super::acks::SentAck;
 use super::case::{Court, PartitionCase, Role};
 use super::checks::Comparisons;
 use super::clients::Clients;
+use super::contracts::Contracts;
+use super::fencing::Fencing;
 use super::finding::{Finding, Licence, LostRecord};
 use super::input::{ClientEvent, FaultEvent, FinalState, JudgeConfig};
 use super::ledger::Ledger;
@@ -58,12 +61,13 @@ pub struct Judgement {
 /// Judges one run. Feed it synchronously and in order; it never asks for anything.
 #[derive(Debug)]
 pub struct Judge {
-    config: JudgeConfig,
+    contracts: Contracts,
     mirror: Mirror,
     cases: Vec<PartitionCase>,
     numbers: BTreeMap<TopicPartition, usize>,
     deleted_topics: BTreeSet<acked_wire::Uuid>,
     quorum: Quorum,
+    fencing: Fencing,
     clients: Clients,
     ledger: Ledger,
     reporter: Reporter,
@@ -74,12 +78,13 @@ impl Judge {
         assert!(config.default_topic.replication_factor >= 1, "a topic has a replica");
         let reporter = Reporter::new(config.checks);
         Judge {
-            config,
+            contracts: Contracts::new(config),
             mirror: Mirror::default(),
             cases: Vec::new(),
             numbers: BTreeMap::new(),
             deleted_topics: BTreeSet::new(),
             quorum: Quorum::default(),
+            fencing: Fencing::default(),
             clients: Clients::default(),
             ledger: Ledger::default(),
             reporter,
@@ -157,7 +162,7 @@ impl Judge {
             mirror: &self.mirror,
             ledger: &mut self.ledger,
             reporter: &mut self.reporter,
-            elr: self.config.elr,
+            elr: self.contracts.config().elr,
         };
         let case = &mut self.cases[number];
         if !change.removed.is_empty() {
@@ -175,24 +180,48 @@ impl Judge {
         self.reporter.now = now;
         match observation {
             Observation::NodeStarted { .. } | Observation::NodeStopped => {
+                self.fencing.begin_anew(node);
                 for case in &mut self.cases {
                     case.forgot_role(node);
                 }
             }
-            Observation::BecameLeader { partition, leader_epoch, .. } => {
-                self.with_case(*partition, |case, _| case.took_role(node, Role::Leader(*leader_epoch)));
+            Observation::BecameLeader { partition, leader_epoch, log_end_offset, high_watermark } => {
+                self.with_case(*partition, |case, court| {
+                    case.took_role(node, Role::Leader(*leader_epoch));
+                    case.follower_went_on(node, None, court);
+                    case.watermarks.became_leader(node, *leader_epoch, *log_end_offset, *high_watermark);
+                });
             }
-            Observation::BecameFollower { partition, leader_epoch, .. } => {
-                self.with_case(*partition, |case, _| case.took_role(node, Role::Follower(*leader_epoch)));
+            Observation::BecameFollower { partition, leader_epoch, leader, .. } => {
+                self.with_case(*partition, |case, court| {
+                    case.took_role(node, Role::Follower(*leader_epoch));
+                    case.follower_took_role(node, *leader_epoch, *leader, court);
+                });
+            }
+            Observation::FollowerHighWatermark { partition, from, to, .. } => {
+                self.with_case(*partition, |case, court| case.follower_watermark(node, *from, *to, court));
+            }
+            Observation::Truncated { partition, to_log_end_offset, .. } => {
+                self.with_case(*partition, |case, court| {
+                    case.follower_went_on(node, Some(*to_log_end_offset), court);
+                });
+            }
+            Observation::IsrAdopted { partition, leader_epoch, partition_epoch, isr } => {
+                self.with_case(*partition, |case, court| {
+                    case.adopted(node, *leader_epoch, *partition_epoch, isr, court);
+                });
             }
             Observation::AppendedAsLeader { partition, leader_epoch, .. } => {
                 self.with_case(*partition, |case, court| {
                     case.appended_as_leader(node, *leader_epoch, court);
                 });
             }
-            Observation::FetchServed { partition, leader_epoch, .. } => {
+            Observation::FetchServed { partition, leader_epoch, fetcher, high_watermark, .. } => {
                 self.with_case(*partition, |case, court| {
                     case.acted_as_leader(node, *leader_epoch, court);
+                    if *fetcher == Fetcher::Consumer {
+                        case.exposed(node, *leader_epoch, *high_watermark, court);
+                    }
                 });
             }
             Observation::HighWatermarkAdvanced {
@@ -249,8 +278,14 @@ impl Judge {
                     case.log_start_advanced(node, *leader_epoch, *to, court);
                 });
             }
+            Observation::ConfigChanged { metadata_offset, topic, name, value } => {
+                self.config_changed(*metadata_offset, topic.as_deref(), name, value.as_deref());
+            }
             Observation::TopicCreated { name, topic } => self.topic_created(name, *topic),
-            Observation::TopicDeleted { topic } => self.topic_deleted(*topic),
+            Observation::TopicDeleted { topic } => {
+                self.fencing.deleted(node, *topic);
+                self.topic_deleted(*topic);
+            }
             Observation::PartitionDecided {
                 controller_epoch,
                 state,
@@ -261,10 +296,21 @@ impl Judge {
                 case.elections.decided(*controller_epoch, state, *election, acceptable, *unclean_allowed);
             }),
             Observation::PartitionCommitted { state, .. } => {
-                self.with_case(state.partition, |case, court| {
-                    case.elections.committed(state, case.contract, court.elr, court.reporter);
-                });
+                self.fencing.committed(node, state, self.contracts.config().elr, &mut self.reporter);
+                self.with_case(state.partition, |case, court| case.state_committed(state, court));
             }
+            Observation::BrokerRegistered { broker, incarnation, .. } => {
+                let (elr, reporter) = (self.contracts.config().elr, &mut self.reporter);
+                self.fencing.registered(node, *broker, *incarnation, elr, reporter);
+            }
+            Observation::BrokerFenced { broker } => {
+                self.fencing.fenced(node, *broker, true, self.contracts.config().elr, &mut self.reporter);
+            }
+            Observation::BrokerUnfenced { broker } => {
+                self.fencing.fenced(node, *broker, false, self.contracts.config().elr, &mut self.reporter);
+            }
+            Observation::BrokerInControlledShutdown { broker } => self.fencing.shuts_down(node, *broker),
+            Observation::QuorumSnapshotLoaded { .. } => self.fencing.begin_anew(node),
             Observation::VoteGranted { epoch, candidate } => {
                 self.quorum.vote(node, *epoch, *candidate, &mut self.reporter);
             }
@@ -320,7 +366,7 @@ impl Judge {
 
         let seen = Seen::of(&self.clients.history);
         let removed = validation::removed_keys(&self.cases, &names);
-        let licences = validation::client_licences(&self.ledger, &names, &removed);
+        let licences = validation::client_licences(&self.ledger, &ended, &self.mirror, &names, &removed);
         validation::history_anomalies(&self.clients, &seen, &licences, &ids, &mut self.reporter);
         let mut replicas_compared = 0;
         for partition in &ended {
@@ -369,10 +415,20 @@ impl Judge {
 
     fn topic_created(&mut self, name: &str, topic: acked_wire::Uuid) {
         self.mirror.topic_created(name, topic);
-        let contract = self.config.contract(name);
+        let contract = self.contracts.of(name);
+        for case in self.cases.iter_mut().filter(|case| case.id.topic == topic) {
+            case.contract_known(contract);
+        }
+    }
+
+    fn config_changed(&mut self, metadata_offset: i64, topic: Option<&str>, name: &str, value: Option<&str>) {
+        if !self.contracts.changed(metadata_offset, topic, name, value) {
+            return;
+        }
         for case in &mut self.cases {
-            if case.id.topic == topic {
-                case.contract = contract;
+            let named = self.mirror.topic_name(case.id.topic);
+            if let Some(named) = named.filter(|named| topic.is_none_or(|topic| topic == *named)) {
+                case.contract_changed(self.contracts.of(named));
             }
         }
     }
@@ -392,7 +448,7 @@ impl Judge {
             mirror: &self.mirror,
             ledger: &mut self.ledger,
             reporter: &mut self.reporter,
-            elr: self.config.elr,
+            elr: self.contracts.config().elr,
         };
         judge(&mut self.cases[number], &mut court);
     }
@@ -402,8 +458,8 @@ impl Judge {
             return *number;
         }
         let contract = match self.mirror.topic_name(id.topic) {
-            Some(name) => self.config.contract(name),
-            None => self.config.default_topic,
+            Some(name) => self.contracts.of(name),
+            None => self.contracts.config().default_topic,
         };
         let number = self.cases.len();
         let mut case = PartitionCase::new(id, contract);

@@ -37,6 +37,8 @@ impl PartitionCase {
             return;
         }
         self.check_set_size(advance, court);
+        self.leader_watermark(advance.leader, advance.leader_epoch, advance.to, court);
+        self.check_superset(advance.leader, advance.leader_epoch, advance.maximal_isr, court);
         // Nothing lies between, unless a step was missed: then it is made up for.
         let from = advance.from.min(self.committed.end());
         for offset in from..advance.to {
@@ -63,10 +65,11 @@ impl PartitionCase {
                 self.check_stale_commit(&entry, advance.leader, advance.leader_epoch, court);
             }
         }
+        self.check_eligible_leaders(advance.leader_epoch, court);
     }
 
     fn check_set_size(&self, advance: &Advance<'_>, court: &mut Court<'_>) {
-        let wanted = self.contract.effective_min_insync();
+        let wanted = self.laxest_min_insync;
         if advance.isr.len() as i64 >= i64::from(wanted) {
             return;
         }

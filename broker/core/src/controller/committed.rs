@@ -4,9 +4,9 @@
 //! observations on where the node is a controller. A restarted controller states the records of its log again, and
 //! several controllers state the same ones: the metadata offset says which is which.
 
-use acked_wire::MetadataRecord;
+use acked_wire::{MetadataRecord, Str};
 
-use super::image::{ImageError, MetadataImage};
+use super::image::{ImageError, MetadataImage, TOPIC_RESOURCE};
 use crate::observation::Observation;
 use crate::types::{NodeId, TopicPartition};
 
@@ -43,6 +43,18 @@ impl MetadataImage {
                 .push(Observation::TopicCreated { name: topic.name.to_string(), topic: topic.topic_id }),
             MetadataRecord::RemoveTopic(topic) => {
                 observations.push(Observation::TopicDeleted { topic: topic.topic_id });
+            }
+            MetadataRecord::Config(config) => {
+                let is_topic = config.resource_type == TOPIC_RESOURCE;
+                // Settings of a single broker change nothing that is promised.
+                if is_topic || config.resource_name.as_str().is_empty() {
+                    observations.push(Observation::ConfigChanged {
+                        metadata_offset: offset,
+                        topic: is_topic.then(|| config.resource_name.to_string()),
+                        name: config.name.to_string(),
+                        value: config.value.as_ref().map(Str::to_string),
+                    });
+                }
             }
             MetadataRecord::Partition(partition) => {
                 self.state_partition(offset, partition.topic_id, partition.partition_id, observations);

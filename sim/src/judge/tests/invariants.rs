@@ -157,13 +157,13 @@ fn s9_clean_leader_without_a_committed_record() {
     stage.set_isr(ALL);
     stage.elect(B3, &[B3], Claim::Clean);
     stage.leads(B3);
-    assert_eq!(stage.found(), [""; 0], "it has not acted yet");
+    assert_eq!(stage.found(), ["S10"], "it has not acted yet");
     stage.append(B3, 1, "other");
-    assert_eq!(stage.found(), ["S9"]);
+    assert_eq!(stage.found(), ["S10", "S9"]);
     let judgement = stage.end_with(Some(B3));
     assert_eq!(judgement.lost.len(), 1);
     assert_eq!(judgement.lost[0].licensed_by, None);
-    let finding = &judgement.findings[0];
+    let finding = judgement.findings.iter().find(|finding| finding.invariant == "S9").expect("just seen");
     assert_eq!((finding.invariant, finding.offsets, finding.node), ("S9", Some((0, 0)), Some(B3)));
     assert_eq!(finding.topic.as_deref(), Some("orders"));
 }
@@ -272,9 +272,179 @@ fn one_cause_is_one_finding_with_a_count() {
     stage.elect(B3, &[B3], Claim::Clean);
     stage.leads(B3);
     stage.act(B3, 1);
-    let findings: Vec<&Finding> = stage.judge.findings().collect();
+    let findings: Vec<&Finding> =
+        stage.judge.findings().filter(|finding| finding.invariant == "S9").collect();
     assert_eq!(findings.len(), 1);
     assert_eq!((findings[0].count, findings[0].offsets), (3, Some((0, 2))));
+}
+
+#[test]
+fn s8_high_watermark_of_a_leader_never_falls_in_its_epoch() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.write_through(B1, 0, "a", ALL);
+    stage.write_through(B1, 0, "b", ALL);
+    stage.lower_high_watermark(B1, 0);
+    stage.commit(B1, 0, 1, ALL);
+    assert_eq!(stage.found(), ["S8"]);
+}
+
+#[test]
+fn s8_restarted_leader_may_begin_at_its_checkpoint() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.write_through(B1, 0, "a", ALL);
+    stage.write_through(B1, 0, "b", ALL);
+    stage.observe(B1, Observation::NodeStarted { incarnation: Uuid([3; 16]) });
+    stage.lower_high_watermark(B1, 0);
+    stage.leads(B1);
+    stage.commit(B1, 0, 1, ALL);
+    assert_eq!(stage.found(), [""; 0]);
+}
+
+#[test]
+fn s8_leader_that_exposes_more_than_it_has() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.write_through(B1, 0, "a", ALL);
+    stage.append(B1, 0, "b");
+    stage.raise_unstated(B1, 2);
+    stage.act(B1, 0);
+    assert_eq!(stage.found(), ["S8"]);
+}
+
+#[test]
+fn s8_new_leader_may_expose_less_until_its_log_is_committed() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.write_through(B1, 0, "a", ALL);
+    stage.write_through(B1, 0, "b", ALL);
+    stage.act(B1, 0);
+    stage.elect(B2, &[B2, B3], Claim::Clean);
+    stage.leads(B2);
+    stage.act(B2, 1);
+    stage.commit(B2, 1, 1, &[B2, B3]);
+    stage.act(B2, 1);
+    stage.commit(B2, 1, 2, &[B2, B3]);
+    assert_eq!(stage.found(), [""; 0]);
+}
+
+#[test]
+fn s8_follower_falls_only_at_the_first_word_of_its_leader_or_where_it_is_cut() {
+    let told = |stage: &mut Stage, from, to| {
+        let partition = stage.state.partition;
+        let leader_epoch = stage.state.leader_epoch;
+        stage.observe(B2, Observation::FollowerHighWatermark { partition, leader_epoch, from, to });
+    };
+    let mut stage = Stage::new(&Setting::default());
+    stage.follows(B2);
+    told(&mut stage, 5, 3);
+    told(&mut stage, 3, 4);
+    told(&mut stage, 4, 2);
+    let (partition, leader_epoch) = (stage.state.partition, stage.state.leader_epoch);
+    let cut =
+        Observation::Truncated { partition, leader_epoch, from_log_end_offset: 4, to_log_end_offset: 2 };
+    stage.observe(B2, cut);
+    assert_eq!(stage.found(), [""; 0]);
+    told(&mut stage, 2, 3);
+    told(&mut stage, 3, 1);
+    told(&mut stage, 1, 2);
+    assert_eq!(stage.found(), ["S8"]);
+}
+
+#[test]
+fn s10_member_that_joins_without_what_is_committed() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.set_isr(&[B1, B2]);
+    stage.write_through(B1, 0, "r", &[B1, B2]);
+    stage.set_isr(ALL);
+    assert_eq!(stage.found(), ["S10"]);
+}
+
+#[test]
+fn s10_member_that_lost_it_to_a_power_loss_is_excused() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.write_through(B1, 0, "r", ALL);
+    stage.power_loss(B2, 0);
+    stage.set_isr(&[B1, B2]);
+    assert_eq!(stage.found(), [""; 0]);
+}
+
+#[test]
+fn s10_outsider_of_an_allowed_unclean_election_is_excused() {
+    let mut stage = Stage::new(&Setting { unclean: true, ..Setting::default() });
+    stage.set_isr(&[B1]);
+    stage.write_through(B1, 0, "r", &[B1]);
+    stage.elect(B2, &[B2], Claim::Unclean { asked_by_administrator: false });
+    assert_eq!(stage.found(), [""; 0]);
+}
+
+#[test]
+fn s13_epoch_that_falls_along_a_log() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.append(B1, 0, "a");
+    stage.append(B1, 3, "b");
+    assert_eq!(stage.found(), [""; 0]);
+    stage.append(B1, 2, "c");
+    assert_eq!(stage.found(), ["S13"]);
+}
+
+#[test]
+fn s13_partition_epoch_that_is_committed_twice() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.set_isr(&[B1, B2]);
+    let mut state = stage.state.clone();
+    stage.observe(NodeId(103), Observation::PartitionCommitted { state: state.clone(), metadata_offset: 1 });
+    assert_eq!(stage.found(), [""; 0], "another controller replays it");
+    state.isr = vec![B1, B3];
+    stage.observe(NodeId(103), Observation::PartitionCommitted { state, metadata_offset: 1 });
+    assert_eq!(stage.found(), ["S13"]);
+}
+
+#[test]
+fn s13_leader_that_changes_without_a_new_epoch() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.change(Some(B2), ALL, &[], Claim::Clean, ALL, false);
+    assert_eq!(stage.found(), ["S13"]);
+}
+
+#[test]
+fn s15_leader_that_knows_a_member_and_does_not_count_it() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.set_isr(&[B1, B2]);
+    stage.adopts(B1);
+    stage.append(B1, 0, "r");
+    stage.replicate(B1, 0, B2);
+    stage.commit(B1, 0, 1, &[B1, B2, B3]);
+    assert_eq!(stage.found(), ["S7"], "B3 is counted and lacks it");
+    stage.commit(B1, 0, 1, &[B1]);
+    assert_eq!(stage.found(), ["S7", "S15"]);
+}
+
+#[test]
+fn s15_leader_that_has_not_heard_of_a_change_counts_what_it_knows() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.set_isr(&[B1, B2]);
+    stage.adopts(B1);
+    stage.write_through(B1, 0, "r", &[B1, B2]);
+    stage.replicate(B1, 0, B3);
+    stage.set_isr(ALL);
+    stage.commit(B1, 0, 1, &[B1, B2]);
+    assert_eq!(stage.found(), [""; 0]);
+}
+
+#[test]
+fn s15_sets_that_are_not_well_formed() {
+    let wrong = |isr: &[NodeId], elr: &[NodeId], leader: Option<NodeId>, elr_is_on: bool| {
+        let setting = Setting { elr: elr_is_on, min_insync: 2, ..Setting::default() };
+        let mut stage = Stage::new(&setting);
+        stage.change(leader, isr, elr, Claim::Clean, isr, true);
+        stage.found()
+    };
+    assert_eq!(wrong(&[B1], &[B2], Some(B1), true), [""; 0]);
+    assert_eq!(wrong(&[B1], &[B1], Some(B1), true), ["S15"], "in sync and eligible");
+    assert_eq!(wrong(&[B1, B3], &[B2], Some(B1), true), ["S15"], "enough are in sync");
+    assert_eq!(wrong(&[B1], &[B2], Some(B1), false), ["S15"], "there is no such thing");
+    assert_eq!(wrong(&[], &[], None, false), ["S15"], "the last one stays");
+    assert_eq!(wrong(&[], &[B1, B2], None, true), [""; 0]);
+    assert_eq!(wrong(&[B1, NodeId(9)], &[], Some(B1), true), ["S15"], "no replica");
+    assert_eq!(wrong(&[B1, B2], &[], Some(B3), true), ["S15"], "a leader out of sync");
 }
 
 #[test]

@@ -444,6 +444,18 @@ impl Stage {
         );
     }
 
+    /// The broker's high watermark goes up, and it does not say so.
+    pub fn raise_unstated(&mut self, node: NodeId, to: i64) {
+        self.high_watermarks.insert(node, to);
+    }
+
+    /// The leader takes the newest committed in-sync set over.
+    pub fn adopts(&mut self, leader: NodeId) {
+        let (leader_epoch, partition_epoch) = (self.state.leader_epoch, self.state.partition_epoch);
+        let (partition, isr) = (self.state.partition, self.state.isr.clone());
+        self.observe(leader, Observation::IsrAdopted { partition, leader_epoch, partition_epoch, isr });
+    }
+
     /// The leader sends success for a value at an offset.
     pub fn ack_sent(&mut self, leader: NodeId, leader_epoch: i32, offset: i64, value: &str, isr: &[NodeId]) {
         let base_sequence = self.identities.get(value).copied().unwrap_or(99);

@@ -240,7 +240,7 @@ proptest! {
         cluster.stage.elect(next, &[next], Claim::Clean);
         cluster.lead(next);
         cluster.run(&Step::Write);
-        prop_assert_eq!(cluster.stage.found(), ["S14", "S9"]);
+        prop_assert_eq!(cluster.stage.found(), ["S14", "S10", "S9"]);
         let judgement = cluster.stage.end_with(Some(next));
         prop_assert!(identifiers(&judgement.findings).contains(&"V1"));
         prop_assert_eq!(judgement.lost.iter().filter(|lost| lost.licensed_by.is_none()).count(), 1);
