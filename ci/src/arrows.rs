@@ -62,7 +62,7 @@ const LAYERS: &[Layer] = &[
         name: REPORTS,
         below: &[],
         in_tests: &[],
-        outside: Some(&["serde", "serde_json", "thiserror"]),
+        outside: Some(&["maud", "quick-junit", "serde", "serde_json", "thiserror"]),
     },
     Layer {
         folder: "sim",

@@ -1,11 +1,14 @@
 //! The timeline of one run as text: a lane a broker, the in-sync set, what the faults did, the high watermark, the life
 //! of one lost record, and then everything that changed, a line each. Draws from what fired, never from what was planned.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::words::seconds;
-use crate::result::{LostRange, SeedResult};
-use crate::story::{Change, Moment};
+use crate::result::SeedResult;
+use crate::story::faults::{Fault, faults};
+use crate::story::life::{Step, life_of};
+use crate::story::standing::{Mark, Place, Standings};
+use crate::story::{self, Change, Moment};
 
 /// Narrower pictures say nothing.
 pub const WIDTH_MIN: usize = 60;
@@ -68,15 +71,10 @@ const BOXES: Signs = Signs {
 pub fn draw(result: &SeedResult, moments: &[Moment], partition: Option<&str>, canvas: Canvas) -> String {
     let width = canvas.width.clamp(WIDTH_MIN, WIDTH_MAX);
     let signs = if canvas.ascii { &ASCII } else { &BOXES };
-    let end_us = moments.last().map_or(0, |moment| moment.t_us).max(result.virtual_us).max(1);
+    let end_us = story::end_us(result, moments);
     let scale = Scale { columns: width - LABEL, end_us };
     let lost = result.lost.iter().max_by_key(|range| range.contract);
-    let first = || moments.iter().find_map(|moment| moment.partition.clone());
-    let partition = partition
-        .map(str::to_string)
-        .or_else(|| lost.map(|range| format!("{}-{}", range.topic, range.partition)))
-        .or_else(first)
-        .unwrap_or_default();
+    let partition = story::partition(result, moments, partition);
 
     let mut text = String::new();
     let mut line = |content: &str| {
@@ -115,7 +113,9 @@ pub fn draw(result: &SeedResult, moments: &[Moment], partition: Option<&str>, ca
             line(&row);
         }
         for step in &life {
-            for row in wrapped(&format!("{:>9}  {} ", seconds(step.t_us), step.sign), &step.text, width) {
+            for row in
+                wrapped(&format!("{:>9}  {} ", seconds(step.t_us), step.turn.sign()), &step.text, width)
+            {
                 line(&row);
             }
         }
@@ -128,8 +128,7 @@ pub fn draw(result: &SeedResult, moments: &[Moment], partition: Option<&str>, ca
     line("");
     line("  seconds  who           what changed");
     for moment in moments {
-        let often = matches!(moment.kind, "high-watermark" | "appended" | "acked");
-        if often && !canvas.everything {
+        if moment.is_frequent() && !canvas.everything {
             continue;
         }
         let place = moment.partition.as_deref().filter(|name| *name != partition);
@@ -174,37 +173,15 @@ fn labelled(label: &str, strip: &str) -> String {
     format!("{label:width$}{strip}", width = LABEL)
 }
 
-/// One fault and when it was on, from and to.
-struct FaultSpans<'a> {
-    id: &'a str,
-    kind: &'a str,
-    spans: Vec<(u64, u64)>,
-}
-
 fn fault_strips(moments: &[Moment], scale: Scale, signs: &Signs) -> Vec<(String, String)> {
-    let mut faults: Vec<FaultSpans<'_>> = Vec::new();
-    for moment in moments {
-        let known = faults.iter_mut().find(|fault| fault.id == moment.who);
-        match (&moment.change, known) {
-            // Several cuts or victims of one fault are one span until it heals.
-            (Change::FaultBegan { .. }, Some(fault)) => fault.spans.push((moment.t_us, moment.t_us)),
-            (Change::FaultBegan { kind, .. }, None) => {
-                faults.push(FaultSpans { id: &moment.who, kind, spans: vec![(moment.t_us, moment.t_us)] });
-            }
-            (Change::FaultEnded, Some(fault)) => {
-                for span in fault.spans.iter_mut().filter(|span| span.0 == span.1) {
-                    span.1 = moment.t_us;
-                }
-            }
-            _ => {}
-        }
-    }
+    let mut faults = faults(moments);
     faults.truncate(FAULTS_DRAWN_MAX);
     faults
         .into_iter()
-        .map(|FaultSpans { id, kind, spans }| {
+        .map(|Fault { id, kind, spans }| {
             let mut strip = vec![' '; scale.columns];
-            for (from, to) in spans {
+            for span in spans {
+                let (from, to) = (span.from_us, span.to_us.unwrap_or(span.from_us));
                 let (from, to) = (scale.column(from), scale.column(to));
                 strip[from..=to].fill(signs.bar[1]);
                 strip[from] = signs.bar[0];
@@ -212,87 +189,49 @@ fn fault_strips(moments: &[Moment], scale: Scale, signs: &Signs) -> Vec<(String,
                     strip[to] = signs.bar[2];
                 }
                 if to.saturating_sub(from + 1) >= kind.len() {
-                    put(&mut strip, from + 1, kind);
+                    put(&mut strip, from + 1, &kind);
                 }
             }
-            (id.to_string(), strip.into_iter().collect())
+            (id, strip.into_iter().collect())
         })
         .collect()
 }
 
-/// What a broker is to the partition at one time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Standing {
-    up: bool,
-    leads: bool,
-    in_sync: bool,
-    /// It started and was not in sync since.
-    catching_up: bool,
-}
-
 fn lanes(moments: &[Moment], partition: &str, scale: Scale, signs: &Signs) -> Vec<(String, String)> {
-    let is_broker = |name: &str| name.starts_with('b') && name[1..].bytes().all(|byte| byte.is_ascii_digit());
-    let mut brokers: BTreeMap<&str, (Standing, Vec<char>)> = BTreeMap::new();
-    for moment in moments {
-        if matches!(moment.change, Change::Started) && is_broker(&moment.who) {
-            brokers.entry(&moment.who).or_default();
-        }
-    }
+    let mut standings = Standings::new(moments, partition);
+    let mut lanes: BTreeMap<&str, String> =
+        standings.places().map(|(name, _)| (name, String::new())).collect();
     let mut next = moments.iter().peekable();
     for column in 0..scale.columns {
         let mut marks: BTreeMap<&str, char> = BTreeMap::new();
         while let Some(moment) = next.next_if(|moment| moment.t_us <= scale.ends(column)) {
-            match &moment.change {
-                Change::FaultBegan { nodes, takes_down: true, .. } => {
-                    for (name, (standing, _)) in &mut brokers {
-                        if nodes.iter().any(|node| node == name) {
-                            *standing = Standing { in_sync: standing.in_sync, ..Standing::default() };
-                            marks.insert(name, signs.crash);
-                        }
-                    }
-                }
-                Change::Started => {
-                    if let Some((standing, _)) = brokers.get_mut(moment.who.as_str()) {
-                        let again = column > 0 && !standing.up && scale.column(moment.t_us) > 0;
-                        *standing = Standing { up: true, catching_up: true, ..*standing };
-                        if again && moment.t_us > 0 {
-                            marks.insert(&moment.who, signs.restart);
-                        }
-                    }
-                }
-                Change::Stopped => {
-                    if let Some((standing, _)) = brokers.get_mut(moment.who.as_str()) {
-                        *standing = Standing { in_sync: standing.in_sync, ..Standing::default() };
-                    }
-                }
-                Change::Decided { leader, isr, .. } if moment.partition.as_deref() == Some(partition) => {
-                    for (name, (standing, _)) in &mut brokers {
-                        standing.leads = leader.as_deref() == Some(*name);
-                        standing.in_sync = isr.iter().any(|member| member == name);
-                        standing.catching_up &= !standing.in_sync;
-                    }
-                }
-                _ => {}
+            for (name, mark) in standings.apply(moment) {
+                let sign = match mark {
+                    Mark::Crash => signs.crash,
+                    Mark::Restart => signs.restart,
+                };
+                marks.insert(name, sign);
             }
         }
-        for (name, (standing, lane)) in &mut brokers {
-            let sign = match *standing {
-                Standing { up: false, .. } => signs.down,
-                Standing { leads: true, .. } => signs.leader,
-                Standing { in_sync: true, .. } => signs.in_sync,
-                Standing { catching_up: true, .. } => signs.catching_up,
-                _ => signs.out_of_sync,
+        for (name, place) in standings.places() {
+            let sign = match place {
+                Place::Down => signs.down,
+                Place::Leader => signs.leader,
+                Place::InSync => signs.in_sync,
+                Place::CatchingUp => signs.catching_up,
+                Place::OutOfSync => signs.out_of_sync,
             };
+            let lane = lanes.get_mut(name).expect("every broker has a lane");
             lane.push(marks.get(name).copied().unwrap_or(sign));
         }
     }
-    brokers.into_iter().map(|(name, (_, lane))| (name.to_string(), lane.into_iter().collect())).collect()
+    lanes.into_iter().map(|(name, lane)| (name.to_string(), lane)).collect()
 }
 
 /// The members at every change, where there is room: their numbers, the leader first; `off` without a leader.
 fn isr_strip(moments: &[Moment], partition: &str, scale: Scale) -> String {
     let mut changes: BTreeMap<usize, String> = BTreeMap::new();
-    for moment in moments.iter().filter(|moment| moment.partition.as_deref() == Some(partition)) {
+    for moment in moments.iter().filter(|moment| moment.is_of(partition)) {
         if let Change::Decided { leader, isr, .. } = &moment.change {
             let number = |name: &str| name.trim_start_matches('b').to_string();
             let text = match leader {
@@ -321,7 +260,7 @@ fn isr_strip(moments: &[Moment], partition: &str, scale: Scale) -> String {
 fn watermark_strip(moments: &[Moment], partition: &str, scale: Scale, signs: &Signs) -> String {
     let steps: Vec<(u64, i64)> = moments
         .iter()
-        .filter(|moment| moment.partition.as_deref() == Some(partition))
+        .filter(|moment| moment.is_of(partition))
         .filter_map(|moment| match moment.change {
             Change::HighWatermark { to } => Some((moment.t_us, to)),
             _ => None,
@@ -343,97 +282,10 @@ fn watermark_strip(moments: &[Moment], partition: &str, scale: Scale, signs: &Si
         .collect()
 }
 
-/// One step in the life of a record.
-struct Step {
-    t_us: u64,
-    /// `>` appended, `k` acknowledged, `c` committed, `X` a leader without it, `%` cut, `?` not found again.
-    sign: char,
-    text: String,
-}
-
-/// What became of the first record of the range, as far as nodes told. Another record may take its offset in a later
-/// epoch: whoever has that one does not have this one.
-fn life_of(moments: &[Moment], partition: &str, range: &LostRange) -> Vec<Step> {
-    let here = || moments.iter().filter(|moment| moment.partition.as_deref() == Some(partition));
-    let offset = range.from;
-    let known = (range.leader_epoch >= 0).then_some(range.leader_epoch);
-    let acknowledged_in = || {
-        here().find_map(|moment| match moment.change {
-            Change::Acked { leader_epoch, first, last } if first <= offset && offset <= last => {
-                Some(leader_epoch)
-            }
-            _ => None,
-        })
-    };
-    let Some(epoch) = known.or_else(acknowledged_in) else { return Vec::new() };
-    let mut steps = Vec::new();
-    let mut holders: BTreeSet<&str> = BTreeSet::new();
-    let (mut appended, mut acked, mut committed) = (false, false, false);
-    let mut leader_now: Option<&str> = None;
-    let mut leaders: BTreeMap<i32, &str> = BTreeMap::new();
-    for moment in here() {
-        let who = moment.who.as_str();
-        let mut step = |sign, text: String| steps.push(Step { t_us: moment.t_us, sign, text });
-        match &moment.change {
-            Change::Appended { leader_epoch, first, last } if *first <= offset && offset <= *last => {
-                // In a later epoch a follower gets it from a leader that has it.
-                let from_a_holder = || {
-                    let leader = leaders.get(leader_epoch);
-                    leader.is_some_and(|leader| *leader != who && holders.contains(leader))
-                };
-                let is_it = *leader_epoch == epoch || (*leader_epoch > epoch && from_a_holder());
-                if is_it && holders.insert(who) {
-                    appended = true;
-                    step('>', format!("{who} appends it in epoch {leader_epoch}"));
-                }
-            }
-            Change::Acked { leader_epoch, first, last }
-                if *first <= offset
-                    && offset <= *last
-                    && (*leader_epoch == epoch || holders.contains(who))
-                    && !acked =>
-            {
-                acked = true;
-                let copies = match holders.iter().copied().collect::<Vec<_>>().join(" ") {
-                    none if none.is_empty() => "nobody has it".to_string(),
-                    copies => format!("{{{copies}}} have it"),
-                };
-                step('k', format!("{who} acknowledges it; {copies}"));
-            }
-            Change::HighWatermark { to } if *to > offset && !committed && holders.contains(who) => {
-                committed = true;
-                step('c', format!("{who} counts it as committed"));
-            }
-            Change::Truncated { from, to } if *to <= offset && offset < *from => {
-                let had = holders.remove(who);
-                if had {
-                    step('%', format!("{who} cuts it: {}", moment.text));
-                }
-            }
-            Change::Recovered { log_end_offset } if *log_end_offset <= offset => {
-                let had = holders.remove(who);
-                if had {
-                    step('?', format!("{who} does not find it again: {}", moment.text));
-                }
-            }
-            Change::Decided { leader: Some(leader), leader_epoch, .. } => {
-                let changed = leader_now != Some(leader.as_str());
-                leader_now = Some(leader);
-                leaders.insert(*leader_epoch, leader);
-                if (appended || acked) && changed && !holders.contains(leader.as_str()) {
-                    step('X', format!("{leader} leads epoch {leader_epoch} and does not have it"));
-                }
-            }
-            _ => {}
-        }
-    }
-    steps
-}
-
 fn life_strip(life: &[Step], scale: Scale) -> String {
     let mut strip = vec![' '; scale.columns];
     for step in life {
-        strip[scale.column(step.t_us)] = step.sign;
+        strip[scale.column(step.t_us)] = step.turn.sign();
     }
     strip.into_iter().collect()
 }
@@ -480,80 +332,7 @@ fn wrapped(head: &str, text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{Contract, Outcome, Verdict};
-
-    fn moment(t_s: u64, kind: &'static str, who: &str, change: Change) -> Moment {
-        Moment {
-            t_us: t_s * 1_000_000,
-            kind,
-            who: who.into(),
-            partition: (kind != "fault" && kind != "node").then(|| "orders-0".into()),
-            text: format!("{kind} told"),
-            change,
-        }
-    }
-
-    fn decided(t_s: u64, leader: Option<&str>, leader_epoch: i32, isr: &[&str]) -> Moment {
-        let isr = isr.iter().map(|name| name.to_string()).collect();
-        moment(t_s, "isr", "c1", Change::Decided { leader: leader.map(str::to_string), leader_epoch, isr })
-    }
-
-    /// b1 leads, falls alone, acknowledges offset 7 alone, dies; b2 leads without it; b1 is back and cuts.
-    fn story() -> (SeedResult, Vec<Moment>) {
-        let crash = Change::FaultBegan { kind: "crash".into(), nodes: vec!["b1".into()], takes_down: true };
-        let moments = vec![
-            moment(0, "node", "b1", Change::Started),
-            moment(0, "node", "b2", Change::Started),
-            decided(1, Some("b1"), 0, &["b1", "b2"]),
-            moment(5, "high-watermark", "b1", Change::HighWatermark { to: 7 }),
-            decided(10, Some("b1"), 0, &["b1"]),
-            moment(12, "appended", "b1", Change::Appended { leader_epoch: 0, first: 7, last: 7 }),
-            moment(12, "high-watermark", "b1", Change::HighWatermark { to: 8 }),
-            moment(12, "acked", "b1", Change::Acked { leader_epoch: 0, first: 7, last: 7 }),
-            moment(20, "fault", "dark", crash),
-            decided(24, None, 1, &["b1"]),
-            decided(25, Some("b2"), 2, &["b2"]),
-            moment(30, "fault", "dark", Change::FaultEnded),
-            moment(30, "node", "b1", Change::Started),
-            moment(31, "truncated", "b1", Change::Truncated { from: 8, to: 7 }),
-            decided(35, Some("b2"), 2, &["b2", "b1"]),
-            moment(40, "node", "b1", Change::Told),
-        ];
-        let result = SeedResult {
-            scenario: "unclean-election".into(),
-            configuration: "default".into(),
-            seed: 7,
-            token: "AK1.x".into(),
-            verdict: Verdict::Pass,
-            outcome: Outcome::Lost,
-            contract: Contract::Kept,
-            reason: None,
-            findings: Vec::new(),
-            lost: vec![LostRange {
-                topic: "orders".into(),
-                partition: 0,
-                leader_epoch: 0,
-                from: 7,
-                to: 7,
-                count: 1,
-                acks: -1,
-                contract: Contract::Kept,
-                rule: "rule 3: unclean election (dark)".into(),
-            }],
-            lost_total: 1,
-            sent: 8,
-            acked: 8,
-            indeterminate: 0,
-            refused: 0,
-            read_back: 7,
-            faults: Vec::new(),
-            comparisons: BTreeMap::new(),
-            events: 0,
-            virtual_us: 40_000_000,
-            hash: String::new(),
-        };
-        (result, moments)
-    }
+    use crate::story::life::tests::story;
 
     fn drawn(ascii: bool, width: usize) -> String {
         let (result, moments) = story();
@@ -592,55 +371,6 @@ mod tests {
                 .collect();
         assert_eq!(steps.len(), 5, "{text}");
         assert!(strip(&text, "offset 7").contains('X'), "{text}");
-    }
-
-    /// Offset 7 is b1's of epoch 0, which b1 alone ever had; the one that b2 wrote there in epoch 1 survived.
-    #[test]
-    fn the_life_is_that_of_the_lost_record_and_not_of_the_one_that_took_its_offset() {
-        let (mut result, _) = story();
-        let at_seven = |leader_epoch| Change::Appended { leader_epoch, first: 7, last: 7 };
-        let acked = |leader_epoch| Change::Acked { leader_epoch, first: 7, last: 7 };
-        let moments = [
-            decided(1, Some("b1"), 0, &["b1", "b2", "b3"]),
-            moment(9, "appended", "b1", at_seven(0)),
-            decided(18, Some("b2"), 1, &["b2", "b3"]),
-            moment(26, "appended", "b2", at_seven(1)),
-            moment(26, "appended", "b3", at_seven(1)),
-            moment(27, "high-watermark", "b2", Change::HighWatermark { to: 8 }),
-            moment(27, "acked", "b2", acked(1)),
-            moment(33, "truncated", "b1", Change::Truncated { from: 8, to: 7 }),
-            moment(34, "appended", "b1", at_seven(1)),
-            moment(35, "acked", "b1", acked(0)),
-        ];
-        let life = |result: &SeedResult| -> Vec<(u64, char)> {
-            let steps = life_of(&moments, "orders-0", &result.lost[0]);
-            steps.iter().map(|step| (step.t_us / 1_000_000, step.sign)).collect()
-        };
-        assert_eq!(life(&result), [(9, '>'), (18, 'X'), (33, '%'), (35, 'k')]);
-        let canvas = Canvas { width: 80, ascii: true, everything: false };
-        let text = draw(&result, &moments, None, canvas);
-        assert!(text.contains("b1 acknowledges it; nobody has it"), "{text}");
-
-        result.lost[0].leader_epoch = -1;
-        assert_eq!(life(&result)[0], (26, '>'), "unless nobody knows which one it was");
-    }
-
-    /// b1 writes it in epoch 0; b2, which has it, leads epoch 1 and gives it to b3.
-    #[test]
-    fn a_follower_gets_it_in_a_later_epoch_from_a_leader_that_has_it() {
-        let (result, _) = story();
-        let appended = |leader_epoch, last| Change::Appended { leader_epoch, first: 7, last };
-        let moments = [
-            decided(1, Some("b1"), 0, &["b1", "b2"]),
-            moment(2, "appended", "b1", appended(0, 7)),
-            moment(2, "appended", "b2", appended(0, 7)),
-            decided(3, Some("b2"), 1, &["b2"]),
-            moment(4, "appended", "b3", appended(1, 9)),
-            moment(5, "acked", "b2", Change::Acked { leader_epoch: 1, first: 7, last: 7 }),
-        ];
-        let steps = life_of(&moments, "orders-0", &result.lost[0]);
-        let told: Vec<&str> = steps.iter().map(|step| step.text.as_str()).collect();
-        assert_eq!(told[2..], ["b3 appends it in epoch 1", "b2 acknowledges it; {b1 b2 b3} have it"]);
     }
 
     #[test]

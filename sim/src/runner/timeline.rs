@@ -194,11 +194,11 @@ impl Timeline {
             return;
         }
         let t_us = u64::try_from(now.as_micros()).expect("a run is shorter than 2^64 microseconds");
-        self.moments.push(Moment { t_us, kind, who, partition, text, change });
+        self.moments.push(Moment { t_us, kind: kind.into(), who, partition, text, change });
         if self.moments.len() == MOMENTS_MAX - 1 {
             let text = format!("more than {MOMENTS_MAX} moments: the rest is left out");
             let (who, partition, change) = ("acked".into(), None, Change::Told);
-            self.moments.push(Moment { t_us, kind: "cut", who, partition, text, change });
+            self.moments.push(Moment { t_us, kind: "cut".into(), who, partition, text, change });
         }
     }
 }
