@@ -2,6 +2,7 @@
 //! broker: everything here also works on a history recorded elsewhere.
 
 pub mod anomalies;
+pub mod document;
 pub mod history;
 pub mod render;
 pub mod result;

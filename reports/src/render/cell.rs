@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::result::{CampaignSummary, Contract, SeedResult, Verdict};
 
@@ -13,7 +13,7 @@ const FAILURES_KEPT: usize = 3;
 const REASONS_KEPT: usize = 5;
 
 /// Acknowledged records lost for one reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     pub contract: Contract,
     /// The rule of the loss oracle, or that nothing permits it.
@@ -25,7 +25,7 @@ pub struct Loss {
 }
 
 /// Seeds that proved nothing, for one reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undecided {
     pub verdict: Verdict,
     pub reason: String,
@@ -34,7 +34,7 @@ pub struct Undecided {
 }
 
 /// A seed to look at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
     pub seed: u64,
     pub token: String,

@@ -6,10 +6,16 @@
 //! - `seed`: one seed, for people.
 //! - `timeline`: one run drawn for the terminal.
 //! - `lines`: the same as JSON lines.
+//! - `html`: a campaign as one page.
+//! - `junit`, `github`, `markdown`: a campaign for what runs it.
 
 pub mod campaign;
 pub mod cell;
+pub mod github;
+pub mod html;
+pub mod junit;
 pub mod lines;
+pub mod markdown;
 pub mod seed;
 pub mod timeline;
 pub mod words;
