@@ -56,21 +56,21 @@ pub static MUTATIONS: &[Mutation] = &[
         name: "dedupe-window-one",
         museum: "17",
         text: "only the last batch of a producer is recognised when it comes again",
-        provoked_by: None,
+        provoked_by: provoked("museum-dedupe-window-one", EASY),
         apply: |rules| rules.dedupe_window = DedupeWindow::LastOnly,
     },
     Mutation {
         name: "diverging-fetch-counts-as-ack",
         museum: "6",
         text: "a follower's fetch that is answered with a diverging epoch still says where its log ends",
-        provoked_by: None,
+        provoked_by: provoked("museum-diverging-fetch-counts-as-ack", MEDIUM),
         apply: |rules| rules.follower_position = FollowerPosition::FromDivergingFetches,
     },
     Mutation {
         name: "hw-jumps-to-leo-on-election",
         museum: "11",
         text: "a new leader takes its whole log for committed",
-        provoked_by: None,
+        provoked_by: provoked("museum-hw-jumps-to-leo-on-election", MEDIUM),
         apply: |rules| rules.elected_high_watermark = ElectedHighWatermark::JumpsToEnd,
     },
     Mutation {
@@ -84,7 +84,7 @@ pub static MUTATIONS: &[Mutation] = &[
         name: "isr-join-before-epoch-start",
         museum: "7",
         text: "a follower joins the in-sync replicas at the high watermark, below the start of the leader epoch",
-        provoked_by: None,
+        provoked_by: provoked("museum-isr-join-before-epoch-start", MEDIUM),
         apply: |rules| rules.isr_join = IsrJoin::AtHighWatermark,
     },
     Mutation {
@@ -98,7 +98,7 @@ pub static MUTATIONS: &[Mutation] = &[
         name: "maximal-isr-ignored",
         museum: "4",
         text: "a leader does not count a replica that it has asked the controller to add until it is told",
-        provoked_by: None,
+        provoked_by: provoked("museum-maximal-isr-ignored", MEDIUM),
         apply: |rules| rules.isr_expansion = IsrExpansion::WhenCommitted,
     },
     Mutation {
@@ -119,7 +119,7 @@ pub static MUTATIONS: &[Mutation] = &[
         name: "producer-state-before-append",
         museum: "15",
         text: "a batch that is refused for want of in-sync replicas is remembered as if it had been appended",
-        provoked_by: None,
+        provoked_by: provoked("museum-producer-state-before-append", EASY),
         apply: |rules| rules.producer_state = ProducerState::BeforeAppend,
     },
     Mutation {

@@ -221,6 +221,9 @@ impl<E: Env, O: Observer> BrokerNode<E, O> {
             RequestBody::ListOffsets(body) => {
                 self.replicas(ReplicaInput::ListOffsets { request, version, body })
             }
+            RequestBody::OffsetForLeaderEpoch(body) => {
+                self.replicas(ReplicaInput::OffsetForLeaderEpoch { request, body });
+            }
             RequestBody::Metadata(body) => {
                 let view = MetadataView {
                     node: self.shell.config.node,

@@ -98,9 +98,8 @@ impl<E: Env, O: Observer> Shell<E, O> {
                 Purpose::QuorumFetch | Purpose::QuorumElection => settings.controller_quorum_request_timeout,
                 // A second heartbeat can still come in time when nobody answers the first one, as in Kafka.
                 Purpose::Lifecycle => settings.broker_session_timeout / 2,
-                Purpose::ReplicaFetch | Purpose::AlterPartition | Purpose::ProducerIds | Purpose::Forward => {
-                    settings.request_timeout
-                }
+                Purpose::ReplicaFetch => settings.replica_socket_timeout,
+                Purpose::AlterPartition | Purpose::ProducerIds | Purpose::Forward => settings.request_timeout,
             },
         };
         let host = host.to_string();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use acked_wire::{
     AlterPartitionRequest, AlterPartitionResponse, FetchRequest, FetchResponse, ListOffsetsRequest,
-    ListOffsetsResponse, ProduceRequest, ResponseBody, Str,
+    ListOffsetsResponse, OffsetForLeaderEpochRequest, ProduceRequest, ResponseBody, Str,
 };
 use bytes::Bytes;
 
@@ -121,6 +121,10 @@ pub enum ReplicaInput {
         request: RequestId,
         version: i16,
         body: ListOffsetsRequest,
+    },
+    OffsetForLeaderEpoch {
+        request: RequestId,
+        body: OffsetForLeaderEpochRequest,
     },
     /// The connection of a request that has no answer yet is gone: none will be given.
     Abandoned {

@@ -88,6 +88,7 @@ impl ReplicaManager {
             ReplicaInput::ListOffsets { request, version, body } => {
                 self.list_offsets(request, version, body, out)
             }
+            ReplicaInput::OffsetForLeaderEpoch { request, body } => self.epoch_ends(request, body, out),
             ReplicaInput::Abandoned { request } => {
                 self.produces.abandon(request, &mut self.replicas);
                 self.fetches.abandon(request, &mut self.replicas);

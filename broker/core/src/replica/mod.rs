@@ -4,7 +4,7 @@
 //!   Produce ──► produce ──► partition ◄── fetch ◄── Fetch (consumers, followers)
 //!                              │  ▲
 //!            isr ◄─────────────┤  └──────── fetcher ──► SendFetch (as a follower)
-//!             └► SendAlterPartition        list_offsets
+//!             └► SendAlterPartition        list_offsets, epoch_ends
 //! ```
 //!
 //! | file | decides |
@@ -18,11 +18,13 @@
 //! | fetcher.rs | what this broker asks of leaders, and what it does with their answers |
 //! | isr.rs | who is proposed to leave or to join the in-sync replicas |
 //! | list_offsets.rs | offsets by timestamp |
+//! | epoch_ends.rs | where leader epochs end |
 //!
 //! Source: kafka-rules of Apache Kafka 4.3.1 (`Partition`, `ReplicaManager`, `DelayedProduce`, `DelayedFetch`,
 //! `AbstractFetcherThread`, `AlterPartitionManager`), KIP-101, KIP-279, KIP-497, KIP-595 (fetch part), KIP-903.
 
 mod broker;
+mod epoch_ends;
 mod fetch;
 mod fetcher;
 mod interface;

@@ -3,8 +3,12 @@
 //! A partition that has no replica here: NOT_LEADER_OR_FOLLOWER when it lives elsewhere, UNKNOWN_TOPIC_OR_PARTITION
 //! when only its topic is known or it was asked for by name, else UNKNOWN_TOPIC_ID.
 
-use acked_wire::{FetchRequest, ListOffsetsRequest, ProduceRequest, ResponseBody, Str, Uuid, error_code};
+use acked_wire::{
+    FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest, ProduceRequest, ResponseBody, Str, Uuid,
+    error_code,
+};
 
+use super::epoch_ends;
 use super::fetch;
 use super::interface::ReplicaEffect;
 use super::list_offsets;
@@ -194,5 +198,17 @@ impl ReplicaManager {
         let find = |partition| self.replicas.get(&partition).ok_or_else(|| self.absence(partition));
         let response = list_offsets::answer(version, body, resolve, find);
         out.effect(ReplicaEffect::Reply { request, body: ResponseBody::ListOffsets(response) });
+    }
+
+    pub(super) fn epoch_ends(
+        &mut self,
+        request: RequestId,
+        body: OffsetForLeaderEpochRequest,
+        out: &mut Output<ReplicaEffect>,
+    ) {
+        let resolve = |name: &Str| self.topics.get(name).copied();
+        let find = |partition| self.replicas.get(&partition).ok_or_else(|| self.absence(partition));
+        let response = epoch_ends::answer(body, resolve, find);
+        out.effect(ReplicaEffect::Reply { request, body: ResponseBody::OffsetForLeaderEpoch(response) });
     }
 }

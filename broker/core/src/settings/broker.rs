@@ -31,6 +31,7 @@ pub struct BrokerSettings {
     pub replica_lag_time_max: Duration,
     pub replica_fetch_wait_max: Duration,
     pub replica_fetch_backoff: Duration,
+    pub replica_socket_timeout: Duration,
     pub replica_fetch_min_bytes: i32,
     /// Bytes of one partition in a follower's fetch.
     pub replica_fetch_max_bytes: i32,
@@ -84,6 +85,7 @@ impl BrokerSettings {
             replica_lag_time_max: settings.duration("replica.lag.time.max.ms"),
             replica_fetch_wait_max: settings.duration("replica.fetch.wait.max.ms"),
             replica_fetch_backoff: settings.duration("replica.fetch.backoff.ms"),
+            replica_socket_timeout: settings.duration("replica.socket.timeout.ms"),
             replica_fetch_min_bytes: settings.number("replica.fetch.min.bytes"),
             replica_fetch_max_bytes: settings.number("replica.fetch.max.bytes"),
             replica_fetch_response_max_bytes: settings.number("replica.fetch.response.max.bytes"),

@@ -82,6 +82,7 @@ const BROKER: &[&str] = &[
     "replica.fetch.wait.max.ms",
     "replica.high.watermark.checkpoint.interval.ms",
     "replica.lag.time.max.ms",
+    "replica.socket.timeout.ms",
     "request.timeout.ms",
     "socket.connection.setup.timeout.ms",
     "unclean.leader.election.enable",
