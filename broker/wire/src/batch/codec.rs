@@ -7,9 +7,9 @@
 //! | lz4 | the standard frame, of independent blocks of 64 KiB without checksums |
 //! | zstd | the standard frame |
 //!
-//! Opening holds at most three times the bound of its result, beside at most 16 MiB that lz4 and zstd take for
-//! themselves; a zstd stream that states a larger window than 128 MiB is refused. Source: Kafka's
-//! `org.apache.kafka.common.compress`.
+//! Opening holds at most three times the bound of its result. Beside it, lz4 takes at most 16 MiB for itself, and zstd
+//! the window that its stream states, which is refused above 128 MiB and filled only as far as there are records.
+//! Source: Kafka's `org.apache.kafka.common.compress`.
 
 use std::io::{self, Read, Write};
 
@@ -321,6 +321,14 @@ mod tests {
             let refused = decompress(*compression, cut, 10_000);
             assert_eq!(refused, Err(BatchError::MalformedStream), "{compression:?}");
         }
+    }
+
+    #[test]
+    fn zstd_windows_above_128_mib_are_refused() {
+        // Magic word, no options, exponent of the window over 2^10, one empty block that is the last.
+        let stream = |exponent: u8| [0x28, 0xb5, 0x2f, 0xfd, 0, exponent << 3, 1, 0, 0];
+        assert_eq!(decompress(Compression::Zstd, &stream(17), 100), Ok(Vec::new()));
+        assert_eq!(decompress(Compression::Zstd, &stream(18), 100), Err(BatchError::MalformedStream));
     }
 
     #[test]
