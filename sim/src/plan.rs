@@ -91,6 +91,8 @@ pub struct FaultPlan {
     pub sides: Option<(Vec<String>, Vec<String>)>,
     /// Further arguments by name.
     pub arguments: BTreeMap<String, String>,
+    /// The fault of the scenario that this one is a part of: it is enough that one part changes something.
+    pub part_of: Option<String>,
 }
 
 /// A state of the cluster, as the committed metadata or the quorum's votes say.

@@ -226,6 +226,7 @@ fn fault(fault: &Fault) -> Result<FaultPlan, String> {
         nodes: fault.nodes.clone(),
         sides: fault.sides.clone().map(|[one, other]| (one, other)),
         arguments: texts(&fault.arguments),
+        part_of: None,
     };
     nemesis::check(&plan).map_err(|reason| format!("fault '{}': {reason}", fault.id))?;
     Ok(plan)

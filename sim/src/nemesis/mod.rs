@@ -16,6 +16,7 @@ mod rolling_restart;
 mod self_check;
 mod split;
 mod stop;
+pub mod swarm;
 pub mod targets;
 
 use std::future::Future;
@@ -92,6 +93,7 @@ pub static FAULTS: &[FaultKind] = &[
     self_check::SPIN,
     split::SPLIT,
     stop::STOP,
+    swarm::SWARM,
     election::UNCLEAN_ELECTION,
 ];
 
@@ -168,8 +170,11 @@ fn only_arguments(plan: &FaultPlan, known: &[&str]) -> Result<(), String> {
 pub mod tests {
     use std::collections::BTreeMap;
 
+    use acked_core::Rules;
+    use acked_core::settings::{Scope, Settings};
+
     use super::*;
-    use crate::plan::TimeRange;
+    use crate::plan::{Expectation, NetworkPlan, Plan, ProducerPlan, TimeRange, TopicPlan};
 
     /// A fault of a kind with these arguments and nothing else.
     pub fn fault(kind: &str, arguments: &[(&str, &str)]) -> FaultPlan {
@@ -177,7 +182,44 @@ pub mod tests {
         let arguments: BTreeMap<String, String> =
             arguments.iter().map(|(name, value)| ((*name).to_string(), (*value).to_string())).collect();
         let (id, kind) = ("one".to_string(), kind.to_string());
-        FaultPlan { id, kind, at, when: None, lasts: at, nodes: Vec::new(), sides: None, arguments }
+        let (nodes, sides, part_of) = (Vec::new(), None, None);
+        FaultPlan { id, kind, at, when: None, lasts: at, nodes, sides, arguments, part_of }
+    }
+
+    /// Three brokers and controllers, two producers and a consumer, and no faults.
+    pub fn plan() -> Plan {
+        let producer = |name: &str| ProducerPlan {
+            name: name.to_string(),
+            topic: "orders".to_string(),
+            records: 100,
+            rate: 10,
+            value_bytes: 100,
+            keys: 0,
+            settings: Settings::default_for(Scope::Producer),
+        };
+        Plan {
+            scenario: "test".to_string(),
+            configuration: "default".to_string(),
+            expect: Expectation::Never,
+            gate: Vec::new(),
+            rules: Rules::KAFKA,
+            brokers: 3,
+            controllers: 3,
+            topics: vec![TopicPlan {
+                name: "orders".to_string(),
+                partitions: 2,
+                replication_factor: 3,
+                settings: Settings::default_for(Scope::Topic),
+            }],
+            broker: Settings::default_for(Scope::Broker),
+            consumer: Settings::default_for(Scope::Consumer),
+            producers: vec![producer("p1"), producer("p2")],
+            tailing_consumers: 1,
+            faults: Vec::new(),
+            safety: Duration::from_secs(60),
+            acked_min: 1,
+            network: NetworkPlan::SameZone,
+        }
     }
 
     #[test]

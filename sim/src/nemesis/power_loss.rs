@@ -10,6 +10,8 @@ use super::{Class, FaultKind, Firing, Occasion, crash, needs_nodes};
 use crate::runner::cluster::Member;
 use crate::world::CrashKind;
 
+/// How long a fault that wants to be alone waits for it, and for its nodes to come back.
+const ALONE_WAIT_MAX: Duration = Duration::from_secs(60);
 /// How often one machine loses power again.
 const TIMES_MAX: Range = Range { from: 1, to: 20 };
 /// A first guess of how long recovery takes; after that, how long it took.
@@ -19,11 +21,17 @@ const LOOK_INTERVAL: Duration = Duration::from_micros(50);
 
 pub const POWER_LOSS: FaultKind = FaultKind {
     name: "power-loss",
-    text: "the machines lose power at once; of what was not synced a random part is gone when they start after `for`",
+    text: "the machines lose power at once; of what was not synced a random part is gone when they start after `for`; with \
+           `alone = true` only while every replica is in sync and no other such fault is under way",
     may_lose: "what was not synced on the machines hit",
     class: Class::TakesDown,
-    check: |plan| needs_nodes(plan, &[]),
-    fire: |occasion| -> Firing { Box::pin(crash::fire(occasion, CrashKind::Power)) },
+    check: |plan| {
+        needs_nodes(plan, &["alone"])?;
+        arguments::word(plan, "alone", &["false", "true"]).map(drop)
+    },
+    fire: |occasion| -> Firing {
+        Box::pin(alone(occasion, |occasion| Box::pin(crash::fire(occasion, CrashKind::Power))))
+    },
 };
 
 pub const POWER_LOSS_IN_RECOVERY: FaultKind = FaultKind {
@@ -33,11 +41,32 @@ pub const POWER_LOSS_IN_RECOVERY: FaultKind = FaultKind {
     may_lose: "what was not synced on the machines hit",
     class: Class::TakesDown,
     check: |plan| {
-        needs_nodes(plan, &["times"])?;
+        needs_nodes(plan, &["times", "alone"])?;
+        arguments::word(plan, "alone", &["false", "true"])?;
         arguments::numbers(plan, "times", 1, TIMES_MAX).map(drop)
     },
-    fire: |occasion| -> Firing { Box::pin(in_recovery(occasion)) },
+    fire: |occasion| -> Firing { Box::pin(alone(occasion, |occasion| Box::pin(in_recovery(occasion)))) },
 };
+
+/// With `alone`, waits until every replica is in sync and no other fault like this is under way, and lets the next one
+/// begin only when the nodes hit have left the in-sync sets and come back to them: what they lost, they hold again.
+async fn alone(occasion: Occasion, fire: fn(Occasion) -> Firing) -> u64 {
+    if occasion.plan.arguments.get("alone").is_none_or(|alone| alone == "false") {
+        return fire(occasion).await;
+    }
+    let cluster = occasion.cluster.clone();
+    if !cluster.until(ALONE_WAIT_MAX, || cluster.take_power()).await {
+        return 0;
+    }
+    let members = cluster.resolve(&occasion.plan.nodes);
+    let memberships = cluster.memberships(&members);
+    let effect = fire(occasion).await;
+    let back = effect == 0 || cluster.until(ALONE_WAIT_MAX, || cluster.came_back(&memberships)).await;
+    if back {
+        cluster.give_power_back();
+    }
+    effect
+}
 
 /// The number of losses that hit a recovery.
 async fn in_recovery(mut occasion: Occasion) -> u64 {

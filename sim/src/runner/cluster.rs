@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use acked_client::{Admin, ElectionKind};
-use acked_core::{NodeId, Rules};
+use acked_core::{NodeId, Rules, TopicPartition};
 use acked_node::{Node, NodeConfig, NodeHandle};
 use acked_wire::error_code;
 
@@ -90,6 +91,8 @@ pub struct Cluster {
     processes: Mutex<BTreeMap<Host, Process>>,
     /// Blocks that are not lifted.
     cuts: Mutex<Vec<BlockId>>,
+    /// Some fault takes machines' power and wants to be the only one.
+    power_is_taken: AtomicBool,
     /// The process of the nemesis: what it asks of the cluster goes over its own connections.
     env: SimEnv,
     admin: Admin,
@@ -122,6 +125,7 @@ impl Cluster {
             members,
             processes: Mutex::new(processes),
             cuts: Mutex::default(),
+            power_is_taken: AtomicBool::new(false),
             env,
             admin,
             client,
@@ -471,6 +475,41 @@ impl Cluster {
                 Trigger::VotesGranted { times } => view.votes_granted() >= before + times,
             }
         }
+    }
+
+    /// Takes the right to take machines' power, if nobody has it, every node runs and every replica is in sync.
+    pub fn take_power(&self) -> bool {
+        let nodes_run =
+            self.members.iter().filter(|member| member.node.is_some()).all(|member| {
+                self.state(member.host) == ProcessState::Up && self.world.is_alive(member.host)
+            });
+        let in_sync = self.recorder.lock().view.all_in_sync();
+        nodes_run && in_sync && !self.power_is_taken.swap(true, Ordering::Relaxed)
+    }
+
+    pub fn give_power_back(&self) {
+        self.power_is_taken.store(false, Ordering::Relaxed);
+    }
+
+    /// The in-sync sets that nodes are in, and how often each has left it so far.
+    pub fn memberships(&self, members: &[Member]) -> Vec<(TopicPartition, NodeId, u64)> {
+        let view = &self.recorder.lock().view;
+        let nodes: Vec<NodeId> = members.iter().filter_map(|member| member.node).collect();
+        view.partitions()
+            .flat_map(|state| {
+                let own = nodes.iter().filter(|node| state.isr.contains(node));
+                own.map(|node| (state.partition, *node, view.departures(state.partition, *node)))
+            })
+            .collect()
+    }
+
+    /// Whether nodes have left all those sets since, and every replica is in sync again.
+    pub fn came_back(&self, memberships: &[(TopicPartition, NodeId, u64)]) -> bool {
+        let view = &self.recorder.lock().view;
+        let left = |(partition, node, before): &(TopicPartition, NodeId, u64)| {
+            view.departures(*partition, *node) > *before
+        };
+        memberships.iter().all(left) && view.all_in_sync()
     }
 
     /// Waits until a broker is in every in-sync set that it is assigned to, or the controllers have a leader again.

@@ -52,6 +52,7 @@ pub struct RunOutput {
 
 /// Runs one seed on a thread of its own. `token` is copied into the result.
 pub fn run(plan: &Plan, seed: u64, token: &str, keep_timeline: bool) -> RunOutput {
+    let plan = &nemesis::swarm::expand(plan, seed);
     let judge = Judge::new(judge_config(plan));
     let recorder = Arc::new(Recorder::new(judge, keep_timeline.then(Timeline::default)));
     let settings = WorldSettings {

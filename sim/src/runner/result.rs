@@ -114,7 +114,11 @@ fn vacuity(plan: &Plan, phased: &Phased, judgement: &Judgement) -> Option<String
     if judgement.acked < plan.acked_min {
         return Some(format!("{} records were acknowledged, {} are needed", judgement.acked, plan.acked_min));
     }
-    if let Some((fault, _)) = phased.fired.iter().find(|(_, effect)| *effect == 0) {
+    let changed = |fault: &FaultPlan| {
+        let same = |other: &FaultPlan| fault.part_of.is_some() && other.part_of == fault.part_of;
+        phased.fired.iter().any(|(other, effect)| *effect > 0 && (other.id == fault.id || same(other)))
+    };
+    if let Some((fault, _)) = phased.fired.iter().find(|(fault, _)| !changed(fault)) {
         return Some(format!("fault {} ({}) changed nothing", fault.id, fault.kind));
     }
     if let Some(replica) = phased.out_of_sync.first() {

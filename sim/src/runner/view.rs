@@ -19,6 +19,8 @@ pub struct View {
     votes_granted: u64,
     /// How often each node came through its recovery.
     starts: BTreeMap<NodeId, u64>,
+    /// How often each replica left the in-sync set of a partition.
+    departures: BTreeMap<(TopicPartition, NodeId), u64>,
 }
 
 impl View {
@@ -35,6 +37,11 @@ impl View {
                 }
                 if known.is_some_and(|known| known.leader != state.leader) {
                     *self.leader_changes.entry(state.partition).or_default() += 1;
+                }
+                let left =
+                    known.into_iter().flat_map(|known| &known.isr).filter(|node| !state.isr.contains(node));
+                for node in left {
+                    *self.departures.entry((state.partition, *node)).or_default() += 1;
                 }
                 self.partitions.insert(state.partition, state.clone());
             }
@@ -70,6 +77,16 @@ impl View {
     /// How many brokers are unfenced, as far as the controllers' logs were replayed.
     pub fn unfenced(&self) -> usize {
         self.serving.len()
+    }
+
+    /// How often a replica left the in-sync set of a partition.
+    pub fn departures(&self, partition: TopicPartition, node: NodeId) -> u64 {
+        self.departures.get(&(partition, node)).copied().unwrap_or(0)
+    }
+
+    /// Every replica of every partition is in sync, as far as the committed metadata know.
+    pub fn all_in_sync(&self) -> bool {
+        self.partitions.values().all(|state| state.isr.len() == state.replicas.len())
     }
 
     /// How often a node came through its recovery and began to serve.
