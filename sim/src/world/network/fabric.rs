@@ -702,7 +702,8 @@ impl Network {
         let conversation = state.conversation.as_mut().expect("frames are followed on every connection");
         let bytes = state.directions[direction].in_flight(item.amount as usize);
         let (from, to) = (state.ends[direction].host, state.ends[1 - direction].host);
-        let messages = conversation.ahead(direction, bytes);
+        let asked_for = self.blocks.values().any(|block| matches!(block, Block::Filter(_)));
+        let messages = if asked_for { conversation.ahead(direction, bytes) } else { Vec::new() };
         for (id, block) in &self.blocks {
             let Block::Filter(filter) = block else { continue };
             let effects = self.effects.get_mut(id).expect("every block has its counter");

@@ -126,45 +126,43 @@ impl Conversation {
         let mut framing = self.framing[direction];
         let mut found = Vec::new();
         for bytes in [front, back] {
-            framing.pass(direction == 1, bytes, |head| found.push(self.message(direction, head)));
+            framing.pass(direction == 1, bytes, |head| found.push(read(&self.asked, direction, head)));
         }
         found
     }
 
     /// The bytes arrived.
     pub(super) fn arrived(&mut self, direction: usize, (front, back): (&[u8], &[u8])) {
-        let messages = self.ahead(direction, (front, back));
+        let Conversation { framing, asked } = self;
         for bytes in [front, back] {
-            self.framing[direction].pass(direction == 1, bytes, |_| {});
-        }
-        for message in messages {
-            match message {
+            framing[direction].pass(direction == 1, bytes, |head| match read(asked, direction, head) {
                 Message::Request { correlation, api_key } => {
-                    if self.asked.len() == ASKED_MAX {
-                        self.asked.pop_front();
+                    if asked.len() == ASKED_MAX {
+                        asked.pop_front();
                     }
-                    self.asked.push_back((correlation, api_key.expect("a request names its key")));
+                    asked.push_back((correlation, api_key.expect("a request names its key")));
                 }
                 Message::Answer { correlation, .. } => {
                     // Answers come in the order of their requests; those passed over had none.
-                    if let Some(at) = self.asked.iter().position(|(asked, _)| *asked == correlation) {
-                        self.asked.drain(..=at);
+                    if let Some(at) = asked.iter().position(|(known, _)| *known == correlation) {
+                        asked.drain(..=at);
                     }
                 }
-            }
+            });
         }
     }
+}
 
-    fn message(&self, direction: usize, head: &[u8]) -> Message {
-        let number = |at: usize| i32::from_be_bytes(head[at..at + 4].try_into().expect("four bytes"));
-        if direction == 0 {
-            let api_key = i16::from_be_bytes(head[4..6].try_into().expect("two bytes"));
-            return Message::Request { correlation: number(8), api_key: Some(api_key) };
-        }
-        let correlation = number(4);
-        let asked = self.asked.iter().find(|(asked, _)| *asked == correlation);
-        Message::Answer { correlation, api_key: asked.map(|(_, api_key)| *api_key) }
+/// What a head says, given what was asked before on its connection.
+fn read(asked: &VecDeque<(i32, i16)>, direction: usize, head: &[u8]) -> Message {
+    let number = |at: usize| i32::from_be_bytes(head[at..at + 4].try_into().expect("four bytes"));
+    if direction == 0 {
+        let api_key = i16::from_be_bytes(head[4..6].try_into().expect("two bytes"));
+        return Message::Request { correlation: number(8), api_key: Some(api_key) };
     }
+    let correlation = number(4);
+    let known = asked.iter().find(|(known, _)| *known == correlation);
+    Message::Answer { correlation, api_key: known.map(|(_, api_key)| *api_key) }
 }
 
 #[cfg(test)]
