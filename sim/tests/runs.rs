@@ -306,3 +306,26 @@ fn swarm_is_another_mixture_for_every_seed_and_loses_nothing_that_was_promised()
     assert_ne!(results[0].faults, results[1].faults);
     assert_eq!(results[0], run(&plan, 13));
 }
+
+#[test]
+fn machines_that_lose_power_alone_do_so_one_after_the_other() {
+    let mut plan = plan(600, 20);
+    let mut faults = [fault("one", "power-loss", &["b1"], 1, 3), fault("two", "power-loss", &["b2"], 1, 3)];
+    for fault in &mut faults {
+        fault.arguments.insert("alone".into(), "true".into());
+    }
+    plan.faults = faults.to_vec();
+    let output = runner::run(&plan, 18, "token", true);
+    assert_eq!(output.result.verdict, Verdict::Pass, "{:#?}", output.result);
+    let story: Vec<(&str, bool)> = output
+        .timeline
+        .iter()
+        .filter(|moment| moment.kind == "fault" && moment.text.contains(": b"))
+        .map(|moment| (moment.who.as_str(), moment.text.starts_with("power-loss:")))
+        .collect();
+    assert!(
+        matches!(story[..], [(one, true), (same, false), (other, true), (last, false)]
+            if one == same && other == last && one != other),
+        "{story:?}"
+    );
+}
