@@ -60,12 +60,21 @@ pub enum Observation {
     },
     /// The node has closed its logs in order.
     NodeStopped,
-    /// A log was recovered at start: its file held `found_bytes`, `kept_bytes` of them were kept.
+    /// A log was recovered at start: its segments held `found_bytes`, `kept_bytes` of them were kept.
     LogRecovered {
         partition: TopicPartition,
         found_bytes: u64,
         kept_bytes: u64,
+        log_start_offset: i64,
         log_end_offset: i64,
+        /// Between the two: the checkpointed one, clamped.
+        high_watermark: i64,
+        /// As `recovery-point-offset-checkpoint` had it: everything below was synced once.
+        recovery_point: Option<i64>,
+        /// As `leader-epoch-checkpoint` had them; `None` when it was missing or unreadable.
+        epochs_found: Option<Vec<(i32, i64)>>,
+        /// `(epoch, start offset)` as the kept batches say, from the log start on.
+        epochs: Vec<(i32, i64)>,
         clean: bool,
     },
     /// A log directory or file went offline after an I/O error.
@@ -113,6 +122,15 @@ pub enum Observation {
         from_log_end_offset: i64,
         to_log_end_offset: i64,
     },
+    /// The epoch cache changed, by an append, a truncation, a new log start or a taking of office; its checkpoint is
+    /// about to be saved. `(epoch, start offset)`, both increasing; the last may start at the log end, of a leader that
+    /// has not written yet.
+    EpochsChanged {
+        partition: TopicPartition,
+        log_start_offset: i64,
+        log_end_offset: i64,
+        epochs: Vec<(i32, i64)>,
+    },
     /// A leader raised its high watermark; both sets as they were when it did.
     HighWatermarkAdvanced {
         partition: TopicPartition,
@@ -130,8 +148,8 @@ pub enum Observation {
         from: i64,
         to: i64,
     },
-    /// A leader raised its log start, by retention or DeleteRecords; stated before any byte below it is removed. No
-    /// machine states it: there is neither yet.
+    /// A replica raised its log start: a leader by retention or DeleteRecords, a follower after its leader. Stated before
+    /// any byte below it is removed.
     LogStartAdvanced {
         partition: TopicPartition,
         leader_epoch: i32,

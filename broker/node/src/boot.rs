@@ -120,10 +120,12 @@ async fn replicas<D: Disk>(disk: &D, booted: &mut Booted) -> Result<(), BootErro
         let epochs =
             files::read_text(disk, &path).await?.and_then(|text| checkpoint::parse_epochs(&text).ok());
         let found_bytes = bytes.len() as u64;
+        let recovery_point = offset_of(&recovery_points, topic, index);
+        let epochs_found = epochs.clone();
         let plan = recover(FoundLog {
             bytes,
             clean_shutdown: marker.is_some(),
-            recovery_point: offset_of(&recovery_points, topic, index),
+            recovery_point,
             log_start_offset: 0,
             has_gaps: false,
             epochs,
@@ -132,11 +134,16 @@ async fn replicas<D: Disk>(disk: &D, booted: &mut Booted) -> Result<(), BootErro
         let partition = TopicPartition { topic: identity.topic, index };
         let log = carry_out(disk, &paths, plan).await?;
         booted.observations.push(match &log {
-            Some((log, _)) => Observation::LogRecovered {
+            Some((log, high_watermark)) => Observation::LogRecovered {
                 partition,
                 found_bytes,
                 kept_bytes: log.size(),
+                log_start_offset: log.log_start_offset(),
                 log_end_offset: log.log_end_offset(),
+                high_watermark: *high_watermark,
+                recovery_point,
+                epochs_found,
+                epochs: log.epochs().pairs(),
                 clean: marker.is_some(),
             },
             None => Observation::LogOffline { partition },

@@ -57,7 +57,7 @@ impl Timeline {
             O::NodeStopped => {
                 self.push(now, "node", node_name(node), None, "stopped in order".into(), Change::Stopped);
             }
-            O::LogRecovered { partition, found_bytes, kept_bytes, log_end_offset, clean } => {
+            O::LogRecovered { partition, found_bytes, kept_bytes, log_end_offset, clean, .. } => {
                 let how = if *clean { "clean" } else { "after a crash" };
                 let text = format!(
                     "log recovered {how}: kept {kept_bytes} of {found_bytes} bytes, ends at {log_end_offset}"

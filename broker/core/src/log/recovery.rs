@@ -55,6 +55,15 @@ pub struct RecoveredLog {
 }
 
 impl RecoveredLog {
+    pub fn log_start_offset(&self) -> i64 {
+        self.log_start_offset
+    }
+
+    /// What the kept batches say.
+    pub fn epochs(&self) -> &EpochCache {
+        &self.epochs
+    }
+
     pub fn log_end_offset(&self) -> i64 {
         self.log_end_offset
     }

@@ -139,6 +139,12 @@ impl Replica {
         let write = broker.next_write();
         self.writes.change(write);
         let epochs = self.log.epochs().pairs();
+        out.observe(Observation::EpochsChanged {
+            partition: self.id,
+            log_start_offset: self.log.log_start_offset(),
+            log_end_offset: self.log.log_end_offset(),
+            epochs: epochs.clone(),
+        });
         out.effect(ReplicaEffect::SaveEpochs { partition: self.id, write, epochs });
     }
 
