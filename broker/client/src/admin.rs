@@ -6,10 +6,20 @@ use acked_core::client::{Caller, CallerEffect, CallerInput, ClusterDescription};
 use acked_core::settings::AdminSettings;
 use acked_core::{NodeId, Output, Time};
 use acked_env::Env;
+use acked_wire::api::alter_partition_reassignments::{
+    AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic,
+};
 use acked_wire::api::create_topics::{
     CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig, CreateTopicsRequest,
 };
+use acked_wire::api::delete_topics::{DeleteTopicState, DeleteTopicsRequest};
 use acked_wire::api::elect_leaders::{ElectLeadersRequest, TopicPartitions};
+use acked_wire::api::incremental_alter_configs::{
+    AlterConfigsResource, AlterableConfig, IncrementalAlterConfigsRequest,
+};
+use acked_wire::api::list_partition_reassignments::{
+    ListPartitionReassignmentsRequest, OngoingTopicReassignment,
+};
 use acked_wire::api::metadata::{MetadataRequest, MetadataRequestTopic};
 use acked_wire::{RequestBody, ResponseBody, Str, Uuid, error_code};
 use tokio::sync::{mpsc, oneshot};
@@ -56,6 +66,14 @@ pub enum ElectionKind {
     Preferred,
     /// Any live replica, if no in-sync one is alive.
     Unclean,
+}
+
+/// Whose settings are changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingsOf<'a> {
+    Topic(&'a str),
+    /// The default of all brokers, above their own files.
+    AllBrokers,
 }
 
 /// What an election request did to one partition.
@@ -158,6 +176,107 @@ impl Admin {
         Ok(elections)
     }
 
+    /// Deletes a topic; returns after the controller has committed it.
+    ///
+    /// # Errors
+    /// What the controller answered. UNKNOWN_TOPIC_OR_PARTITION (3) also when an earlier try of this call, whose answer
+    /// was lost, deleted it.
+    pub async fn delete_topic(&self, name: &str) -> Result<(), AdminError> {
+        let topic = DeleteTopicState { name: Some(Str::from(name)), ..Default::default() };
+        let body =
+            DeleteTopicsRequest { topics: vec![topic], timeout_ms: self.timeout_ms, ..Default::default() };
+        let ResponseBody::DeleteTopics(answer) = self.call(body.into()).await? else {
+            return Err(AdminError::of(error_code::UNKNOWN_SERVER_ERROR));
+        };
+        let topic = answer.responses.into_iter().next();
+        let topic = topic.ok_or(AdminError::of(error_code::UNKNOWN_SERVER_ERROR))?;
+        done(topic.error_code, topic.error_message)
+    }
+
+    /// Moves a partition to these replicas, the preferred leader first; `None` cancels what is under way. Returns once
+    /// it has begun: a new order of the same replicas is then done, anything else takes until the new ones are in sync.
+    ///
+    /// # Errors
+    /// What the controller answered.
+    pub async fn reassign(
+        &self,
+        topic: &str,
+        partition: i32,
+        replicas: Option<&[NodeId]>,
+    ) -> Result<(), AdminError> {
+        let replicas = replicas.map(|nodes| nodes.iter().map(|node| node.0).collect());
+        let wish = ReassignablePartition { partition_index: partition, replicas, ..Default::default() };
+        let topic =
+            ReassignableTopic { name: Str::from(topic), partitions: vec![wish], ..Default::default() };
+        let body = AlterPartitionReassignmentsRequest {
+            timeout_ms: self.timeout_ms,
+            topics: vec![topic],
+            ..Default::default()
+        };
+        let ResponseBody::AlterPartitionReassignments(answer) = self.call(body.into()).await? else {
+            return Err(AdminError::of(error_code::UNKNOWN_SERVER_ERROR));
+        };
+        done(answer.error_code, answer.error_message)?;
+        let partition = answer.responses.into_iter().flat_map(|topic| topic.partitions).next();
+        let partition = partition.ok_or(AdminError::of(error_code::UNKNOWN_SERVER_ERROR))?;
+        done(partition.error_code, partition.error_message)
+    }
+
+    /// The partitions that are moving, by topic and index.
+    ///
+    /// # Errors
+    /// What the controller answered.
+    pub async fn reassignments(&self) -> Result<Vec<(String, i32)>, AdminError> {
+        let body = ListPartitionReassignmentsRequest {
+            timeout_ms: self.timeout_ms,
+            topics: None,
+            ..Default::default()
+        };
+        let ResponseBody::ListPartitionReassignments(answer) = self.call(body.into()).await? else {
+            return Err(AdminError::of(error_code::UNKNOWN_SERVER_ERROR));
+        };
+        done(answer.error_code, answer.error_message)?;
+        let of_topic = |topic: OngoingTopicReassignment| {
+            let name = topic.name.to_string();
+            topic.partitions.into_iter().map(move |partition| (name.clone(), partition.partition_index))
+        };
+        Ok(answer.topics.into_iter().flat_map(of_topic).collect())
+    }
+
+    /// Changes settings of one topic, or of all brokers; a value of `None` removes the setting.
+    ///
+    /// # Errors
+    /// What the controller answered; nothing was changed then.
+    pub async fn alter_settings(
+        &self,
+        of: SettingsOf<'_>,
+        changes: &[(&str, Option<&str>)],
+    ) -> Result<(), AdminError> {
+        let (resource_type, name) = match of {
+            SettingsOf::Topic(name) => (2, name),
+            SettingsOf::AllBrokers => (4, ""),
+        };
+        let config = |(name, value): &(&str, Option<&str>)| AlterableConfig {
+            name: Str::from(*name),
+            config_operation: i8::from(value.is_none()),
+            value: value.map(Str::from),
+            ..Default::default()
+        };
+        let resource = AlterConfigsResource {
+            resource_type,
+            resource_name: Str::from(name),
+            configs: changes.iter().map(config).collect(),
+            ..Default::default()
+        };
+        let body = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
+        let ResponseBody::IncrementalAlterConfigs(answer) = self.call(body.into()).await? else {
+            return Err(AdminError::of(error_code::UNKNOWN_SERVER_ERROR));
+        };
+        let resource = answer.responses.into_iter().next();
+        let resource = resource.ok_or(AdminError::of(error_code::UNKNOWN_SERVER_ERROR))?;
+        done(resource.error_code, resource.error_message)
+    }
+
     /// Brokers, and the given topics (all when `None`), as the asked broker knows them.
     ///
     /// # Errors
@@ -184,6 +303,13 @@ impl Admin {
         let _ = self.mailbox.send(Command { body, answer });
         let answer = receiver.await.unwrap_or(Err(error_code::UNKNOWN_SERVER_ERROR));
         answer.map_err(AdminError::of)
+    }
+}
+
+fn done(code: i16, message: Option<Str>) -> Result<(), AdminError> {
+    match code {
+        error_code::NONE => Ok(()),
+        code => Err(AdminError { code, message: message.map(|message| message.to_string()) }),
     }
 }
 

@@ -18,6 +18,6 @@ mod transport;
 pub use acked_core::client::{BrokerDescription, ClusterDescription, PartitionDescription, TopicDescription};
 pub use acked_core::consumer::{ConsumedRecord, ConsumerCounters, Event, Polled, Start};
 pub use acked_core::producer::ProducerCounters;
-pub use admin::{Admin, AdminError, CreatedTopic, ElectionKind, NewTopic, PartitionElection};
+pub use admin::{Admin, AdminError, CreatedTopic, ElectionKind, NewTopic, PartitionElection, SettingsOf};
 pub use consumer::{Consumer, ConsumerError};
 pub use producer::{Completion, Completions, Producer, RecordMetadata, SendError, SendFuture, SendResult};

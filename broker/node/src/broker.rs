@@ -236,7 +236,12 @@ impl<E: Env, O: Observer> BrokerNode<E, O> {
             RequestBody::InitProducerId(body) => {
                 self.producer_ids(ProducerIdsInput::InitProducerId { request, body });
             }
-            RequestBody::CreateTopics(_) | RequestBody::ElectLeaders(_) => {
+            RequestBody::CreateTopics(_)
+            | RequestBody::ElectLeaders(_)
+            | RequestBody::DeleteTopics(_)
+            | RequestBody::IncrementalAlterConfigs(_)
+            | RequestBody::AlterPartitionReassignments(_)
+            | RequestBody::ListPartitionReassignments(_) => {
                 self.forwards.begin(&mut self.shell, self.quorum.quorum.leader(), request, &body, whole);
             }
             _ => self.shell.requests.close(request),

@@ -227,9 +227,7 @@ impl<E: Env, O: Observer> ControllerNode<E, O> {
                 })
                 .map_err(|_| error_code::INVALID_REQUEST)
                 .and_then(|(embedded, body)| match ControllerBody::try_from(body) {
-                    Ok(body @ (ControllerBody::CreateTopics(_) | ControllerBody::ElectLeaders(_))) => {
-                        Ok((embedded, body))
-                    }
+                    Ok(body) if body.is_forwarded() => Ok((embedded, body)),
                     _ => Err(error_code::INVALID_REQUEST),
                 })
         };

@@ -201,6 +201,12 @@ fn found_no_controller(body: &ResponseBody) -> bool {
                 answer.replica_election_results.iter().flat_map(|topic| &topic.partition_result);
             missing(answer.error_code) || partitions.any(|partition| missing(partition.error_code))
         }
+        ResponseBody::DeleteTopics(answer) => answer.responses.iter().any(|topic| missing(topic.error_code)),
+        ResponseBody::IncrementalAlterConfigs(answer) => {
+            answer.responses.iter().any(|resource| missing(resource.error_code))
+        }
+        ResponseBody::AlterPartitionReassignments(answer) => missing(answer.error_code),
+        ResponseBody::ListPartitionReassignments(answer) => missing(answer.error_code),
         _ => false,
     }
 }

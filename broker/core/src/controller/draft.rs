@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use acked_wire::{MetadataRecord, Str, Uuid};
+use acked_wire::{MetadataRecord, PartitionChangeRecord, Str, Uuid};
 
-use super::image::MetadataImage;
+use super::image::{MetadataImage, ids, merged};
 use super::machine::ControllerConfig;
 use super::partition_change::{Intent, change};
+use super::reassignment::Reassignment;
 use crate::observation::{Election, Observation, PartitionState};
 use crate::types::{NodeId, TopicPartition};
 
@@ -22,6 +23,7 @@ pub(super) struct Draft<'a> {
     /// Brokers whose acceptance this decision changes.
     active: BTreeMap<NodeId, bool>,
     partitions: BTreeMap<TopicPartition, PartitionState>,
+    reassignments: BTreeMap<TopicPartition, Reassignment>,
     records: Vec<MetadataRecord>,
     observations: Vec<Observation>,
 }
@@ -41,6 +43,7 @@ impl<'a> Draft<'a> {
             base_offset,
             active: BTreeMap::new(),
             partitions: BTreeMap::new(),
+            reassignments: BTreeMap::new(),
             records: Vec::new(),
             observations: Vec::new(),
         }
@@ -97,12 +100,41 @@ impl<'a> Draft<'a> {
     pub fn change(&mut self, partition: TopicPartition, intent: &Intent) -> bool {
         let before = self.partition(partition).expect("the caller looked the partition up").clone();
         let unclean_allowed = self.unclean_allowed(partition.topic);
-        let Some(change) = change(&before, intent, unclean_allowed, |node| self.is_active(node)) else {
+        let under_way = self.reassignment(partition);
+        let Some(change) = change(&before, under_way, intent, unclean_allowed, |node| self.is_active(node))
+        else {
             return false;
         };
         self.records.push(MetadataRecord::PartitionChange(change.record));
+        self.reassignments.insert(partition, change.reassignment);
         self.decided(change.after, change.election, unclean_allowed);
         true
+    }
+
+    /// What is under way on a partition after the records so far.
+    ///
+    /// # Panics
+    /// When there is no such partition.
+    pub fn reassignment(&self, partition: TopicPartition) -> &Reassignment {
+        self.reassignments
+            .get(&partition)
+            .or_else(|| self.image.partition(partition).map(|partition| &partition.reassignment))
+            .expect("the caller looked the partition up")
+    }
+
+    /// Gives a partition a new partition epoch, and leaves it as it is otherwise.
+    pub fn touch(&mut self, partition: TopicPartition) {
+        let before = self.partition(partition).expect("the caller looked the partition up").clone();
+        let record = PartitionChangeRecord {
+            partition_id: partition.index,
+            topic_id: partition.topic,
+            isr: Some(ids(&before.isr)),
+            ..PartitionChangeRecord::default()
+        };
+        let after = merged(&before, &record);
+        self.records.push(MetadataRecord::PartitionChange(record));
+        let unclean_allowed = self.unclean_allowed(partition.topic);
+        self.decided(after, None, unclean_allowed);
     }
 
     /// States the decision on a partition and keeps the state for later steps.

@@ -3,7 +3,7 @@
 //! that is replayed through its own pending records.
 //!
 //! It decides nothing: `replay` applies what a record says or refuses a record that contradicts the log before it.
-//! Not modelled: reassignment in progress, access control, quotas, delegation tokens, log directories that fail.
+//! Not modelled: access control, quotas, delegation tokens, log directories that fail.
 //! Source: the metadata record schemas of Kafka 4.3.1.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,7 @@ use acked_wire::{
     RegisterBrokerRecord, Str, Uuid,
 };
 
+use super::reassignment::Reassignment;
 use crate::observation::PartitionState;
 use crate::settings::{Scope, Settings, TopicSettings};
 use crate::types::{NodeId, TopicPartition};
@@ -65,6 +66,7 @@ pub struct Partition {
     pub state: PartitionState,
     /// The log directory of each replica, in the order of `state.replicas`; zero when not assigned.
     pub directories: Vec<Uuid>,
+    pub reassignment: Reassignment,
 }
 
 /// A topic with its partitions by index.
@@ -274,9 +276,6 @@ impl MetadataImage {
     }
 
     fn create_partition(&mut self, offset: i64, record: &PartitionRecord) -> Result<(), ImageError> {
-        if !record.adding_replicas.is_empty() || !record.removing_replicas.is_empty() {
-            return Err(ImageError::NotModelled { offset, what: "a reassignment in progress" });
-        }
         if record.partition_id < 0 {
             return Err(ImageError::Negative { offset });
         }
@@ -295,17 +294,17 @@ impl MetadataImage {
             partition_epoch: record.partition_epoch,
             recovering: record.leader_recovery_state == 1,
         };
-        topic
-            .partitions
-            .insert(record.partition_id, Partition { state, directories: record.directories.clone() });
+        let reassignment = Reassignment {
+            adding: nodes(&record.adding_replicas),
+            removing: nodes(&record.removing_replicas),
+        };
+        let directories = record.directories.clone();
+        topic.partitions.insert(record.partition_id, Partition { state, directories, reassignment });
         self.changes.partitions.insert(partition);
         Ok(())
     }
 
     fn change_partition(&mut self, offset: i64, record: &PartitionChangeRecord) -> Result<(), ImageError> {
-        if record.adding_replicas.is_some() || record.removing_replicas.is_some() {
-            return Err(ImageError::NotModelled { offset, what: "a reassignment" });
-        }
         let unknown =
             ImageError::UnknownPartition { offset, topic: record.topic_id, index: record.partition_id };
         let partition = self
@@ -313,9 +312,26 @@ impl MetadataImage {
             .get_mut(&record.topic_id)
             .and_then(|topic| topic.partitions.get_mut(&record.partition_id))
             .ok_or(unknown)?;
+        let before = partition.state.replicas.clone();
         partition.state = merged(&partition.state, record);
-        if let Some(directories) = &record.directories {
-            partition.directories.clone_from(directories);
+        match &record.directories {
+            Some(directories) => partition.directories.clone_from(directories),
+            None if partition.state.replicas != before => {
+                // Replicas that stay keep their directories; the others choose, and report it.
+                let known = std::mem::take(&mut partition.directories);
+                let directory = |node: &NodeId| {
+                    let place = before.iter().position(|other| other == node);
+                    place.and_then(|place| known.get(place)).copied().unwrap_or(Uuid::ZERO)
+                };
+                partition.directories = partition.state.replicas.iter().map(directory).collect();
+            }
+            None => {}
+        }
+        if let Some(adding) = &record.adding_replicas {
+            partition.reassignment.adding = nodes(adding);
+        }
+        if let Some(removing) = &record.removing_replicas {
+            partition.reassignment.removing = nodes(removing);
         }
         self.changes.partitions.insert(partition.state.partition);
         Ok(())
@@ -433,6 +449,11 @@ impl MetadataImage {
         }
         let defaults = self.configs.get(&(BROKER_RESOURCE, Str::default()))?;
         defaults.get(&broker_name(name))
+    }
+
+    /// The value that a resource has for itself, without the defaults of others.
+    pub fn own_config(&self, resource_type: i8, resource: &Str, name: &Str) -> Option<&Str> {
+        self.configs.get(&(resource_type, resource.clone()))?.get(name)
     }
 
     /// Effective min.insync.replicas of a topic: its setting, or `fallback` (the node's static value), and never

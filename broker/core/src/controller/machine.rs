@@ -11,20 +11,26 @@
 //! Source: kafka-rules 3 and 5; KIP-500, KIP-631.
 
 use acked_wire::{
-    AllocateProducerIdsRequest, AllocateProducerIdsResponse, AlterPartitionRequest, AlterPartitionResponse,
+    AllocateProducerIdsRequest, AllocateProducerIdsResponse, AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse, AlterPartitionRequest, AlterPartitionResponse,
     BrokerHeartbeatRequest, BrokerHeartbeatResponse, BrokerRegistrationRequest, BrokerRegistrationResponse,
-    CreateTopicsRequest, CreateTopicsResponse, ElectLeadersRequest, ElectLeadersResponse, MetadataRecord,
-    ProducerIdsRecord, RequestBody, ResponseBody, Str, error_code,
+    CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest, DeleteTopicsResponse,
+    ElectLeadersRequest, ElectLeadersResponse, IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse, ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse,
+    MetadataRecord, ProducerIdsRecord, RequestBody, ResponseBody, Str, error_code,
 };
 use rand_chacha::ChaCha8Rng;
 
+use super::alter_configs::alter_configs;
 use super::alter_partition::alter_partition;
 use super::create_topics::create_topics;
+use super::delete_topics::delete_topics;
 use super::draft::Draft;
 use super::elect_leaders::{elect_leaders, elect_preferred};
 use super::features::bootstrap_records;
 use super::heartbeat::{elect_leaderless, fence, heartbeat};
 use super::image::MetadataImage;
+use super::reassignment::{alter_reassignments, list_reassignments};
 use super::registration::register;
 use super::sessions::Sessions;
 use crate::observation::Observation;
@@ -79,6 +85,10 @@ pub enum ControllerBody {
     CreateTopics(CreateTopicsRequest),
     ElectLeaders(ElectLeadersRequest),
     AllocateProducerIds(AllocateProducerIdsRequest),
+    DeleteTopics(DeleteTopicsRequest),
+    IncrementalAlterConfigs(IncrementalAlterConfigsRequest),
+    AlterPartitionReassignments(AlterPartitionReassignmentsRequest),
+    ListPartitionReassignments(ListPartitionReassignmentsRequest),
 }
 
 impl TryFrom<RequestBody> for ControllerBody {
@@ -93,12 +103,36 @@ impl TryFrom<RequestBody> for ControllerBody {
             RequestBody::CreateTopics(body) => Ok(ControllerBody::CreateTopics(body)),
             RequestBody::ElectLeaders(body) => Ok(ControllerBody::ElectLeaders(body)),
             RequestBody::AllocateProducerIds(body) => Ok(ControllerBody::AllocateProducerIds(body)),
+            RequestBody::DeleteTopics(body) => Ok(ControllerBody::DeleteTopics(body)),
+            RequestBody::IncrementalAlterConfigs(body) => Ok(ControllerBody::IncrementalAlterConfigs(body)),
+            RequestBody::AlterPartitionReassignments(body) => {
+                Ok(ControllerBody::AlterPartitionReassignments(body))
+            }
+            RequestBody::ListPartitionReassignments(body) => {
+                Ok(ControllerBody::ListPartitionReassignments(body))
+            }
             other => Err(other),
         }
     }
 }
 
 impl ControllerBody {
+    /// A client may ask this of any broker, which carries it here in an Envelope.
+    pub fn is_forwarded(&self) -> bool {
+        match self {
+            ControllerBody::CreateTopics(_)
+            | ControllerBody::ElectLeaders(_)
+            | ControllerBody::DeleteTopics(_)
+            | ControllerBody::IncrementalAlterConfigs(_)
+            | ControllerBody::AlterPartitionReassignments(_)
+            | ControllerBody::ListPartitionReassignments(_) => true,
+            ControllerBody::BrokerRegistration(_)
+            | ControllerBody::BrokerHeartbeat(_)
+            | ControllerBody::AlterPartition(_)
+            | ControllerBody::AllocateProducerIds(_) => false,
+        }
+    }
+
     /// The answer that refuses the whole request with one code: NOT_CONTROLLER of a node that does not lead the
     /// quorum, or that stopped leading before its decision was committed.
     pub fn refusal(&self, error_code: i16) -> ResponseBody {
@@ -133,6 +167,52 @@ impl ControllerBody {
                 error_code,
                 ..ElectLeadersResponse::default()
             }),
+            ControllerBody::DeleteTopics(request) => {
+                use acked_wire::api::delete_topics::DeletableTopicResult;
+                let by_name =
+                    request.topic_names.iter().map(|name| (Some(name.clone()), acked_wire::Uuid::ZERO));
+                let topics = request.topics.iter().map(|topic| (topic.name.clone(), topic.topic_id));
+                let refuse = |(name, topic_id)| DeletableTopicResult {
+                    name,
+                    topic_id,
+                    error_code,
+                    ..DeletableTopicResult::default()
+                };
+                let responses = by_name.chain(topics).map(refuse).collect();
+                ResponseBody::DeleteTopics(DeleteTopicsResponse {
+                    responses,
+                    ..DeleteTopicsResponse::default()
+                })
+            }
+            ControllerBody::IncrementalAlterConfigs(request) => {
+                use acked_wire::api::incremental_alter_configs::AlterConfigsResourceResponse;
+                let refuse = |resource: &acked_wire::api::incremental_alter_configs::AlterConfigsResource| {
+                    AlterConfigsResourceResponse {
+                        error_code,
+                        error_message: None,
+                        resource_type: resource.resource_type,
+                        resource_name: resource.resource_name.clone(),
+                        ..AlterConfigsResourceResponse::default()
+                    }
+                };
+                let responses = request.resources.iter().map(refuse).collect();
+                let response = IncrementalAlterConfigsResponse { responses, ..Default::default() };
+                ResponseBody::IncrementalAlterConfigs(response)
+            }
+            ControllerBody::AlterPartitionReassignments(_) => {
+                ResponseBody::AlterPartitionReassignments(AlterPartitionReassignmentsResponse {
+                    error_code,
+                    error_message: None,
+                    ..AlterPartitionReassignmentsResponse::default()
+                })
+            }
+            ControllerBody::ListPartitionReassignments(_) => {
+                ResponseBody::ListPartitionReassignments(ListPartitionReassignmentsResponse {
+                    error_code,
+                    error_message: None,
+                    ..ListPartitionReassignmentsResponse::default()
+                })
+            }
             ControllerBody::AllocateProducerIds(_) => {
                 ResponseBody::AllocateProducerIds(AllocateProducerIdsResponse {
                     error_code,
@@ -294,6 +374,18 @@ impl Controller {
             }
             ControllerBody::AllocateProducerIds(request) => {
                 ResponseBody::AllocateProducerIds(allocate_producer_ids(&mut draft, request))
+            }
+            ControllerBody::DeleteTopics(request) => {
+                ResponseBody::DeleteTopics(delete_topics(&mut draft, request))
+            }
+            ControllerBody::IncrementalAlterConfigs(request) => {
+                ResponseBody::IncrementalAlterConfigs(alter_configs(&mut draft, request))
+            }
+            ControllerBody::AlterPartitionReassignments(request) => {
+                ResponseBody::AlterPartitionReassignments(alter_reassignments(&mut draft, request))
+            }
+            ControllerBody::ListPartitionReassignments(request) => {
+                ResponseBody::ListPartitionReassignments(list_reassignments(draft.image(), request))
             }
         };
         let (records, observations) = draft.finish();

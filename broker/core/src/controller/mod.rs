@@ -16,14 +16,17 @@
 //! - `image`: what the metadata log says, as a value; changed only by replaying records.
 //! - `draft`: one decision in the making: records on top of a borrowed image.
 //! - `election`, `partition_change`: who leads, and the record that says so.
-//! - `registration`, `heartbeat`, `sessions`, `alter_partition`, `elect_leaders`, `create_topics`: one decision each.
+//! - `registration`, `heartbeat`, `sessions`, `alter_partition`, `elect_leaders`, `create_topics`, `delete_topics`,
+//!   `alter_configs`, `reassignment`: one decision each.
 //! - `machine`: the active controller; `committed`: what a replayed record lets the node state.
 //! - `lifecycle`, `producer_ids`: the broker's side.
 //! - `metadata_response`: a broker's answer to Metadata.
 
+mod alter_configs;
 mod alter_partition;
 mod committed;
 mod create_topics;
+mod delete_topics;
 mod draft;
 mod elect_leaders;
 mod election;
@@ -36,6 +39,7 @@ mod metadata_response;
 mod partition_change;
 mod placement;
 mod producer_ids;
+mod reassignment;
 mod registration;
 mod sessions;
 
@@ -48,3 +52,4 @@ pub use lifecycle::{Lifecycle, LifecycleConfig, LifecycleEffect, LifecycleInput}
 pub use machine::{Controller, ControllerBody, ControllerConfig, ControllerEffect, ControllerInput};
 pub use metadata_response::{MetadataView, metadata_response};
 pub use producer_ids::{ProducerIds, ProducerIdsConfig, ProducerIdsEffect, ProducerIdsInput};
+pub use reassignment::Reassignment;

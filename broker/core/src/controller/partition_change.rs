@@ -7,6 +7,7 @@ use acked_wire::PartitionChangeRecord;
 
 use super::election::{Candidates, Wanted};
 use super::image::{LEADER_UNCHANGED, NO_LEADER, ids, merged};
+use super::reassignment::Reassignment;
 use crate::observation::{Election, PartitionState};
 use crate::types::NodeId;
 
@@ -18,18 +19,20 @@ pub(super) struct Intent {
     /// The recovery state wanted; unclean elections overrule it.
     pub recovering: bool,
     pub wanted: Wanted,
+    /// The replicas and the reassignment under way as they shall be; `None` keeps both.
+    pub reassign: Option<(Vec<NodeId>, Reassignment)>,
 }
 
 impl Intent {
     /// Elects again and leaves the rest.
     pub fn elect(state: &PartitionState, wanted: Wanted) -> Intent {
-        Intent { isr: state.isr.clone(), recovering: state.recovering, wanted }
+        Intent { isr: state.isr.clone(), recovering: state.recovering, wanted, reassign: None }
     }
 
     /// Takes a broker out of the ISR, and its leadership away.
     pub fn without(state: &PartitionState, broker: NodeId) -> Intent {
         let isr = state.isr.iter().copied().filter(|member| *member != broker).collect();
-        Intent { isr, recovering: state.recovering, wanted: Wanted::Online }
+        Intent { isr, recovering: state.recovering, wanted: Wanted::Online, reassign: None }
     }
 }
 
@@ -38,6 +41,7 @@ impl Intent {
 pub(super) struct Change {
     pub record: PartitionChangeRecord,
     pub after: PartitionState,
+    pub reassignment: Reassignment,
     /// `None` when the leader stays.
     pub election: Option<Election>,
 }
@@ -46,12 +50,21 @@ pub(super) struct Change {
 /// the topic's setting; an administrator's request overrules it.
 pub(super) fn change(
     before: &PartitionState,
+    under_way: &Reassignment,
     intent: &Intent,
     unclean_allowed: bool,
     acceptable: impl Fn(NodeId) -> bool,
 ) -> Option<Change> {
-    assert!(intent.isr.iter().all(|node| before.replicas.contains(node)), "the ISR is among the replicas");
-    let candidates = Candidates { replicas: &before.replicas, isr: &intent.isr, current: before.leader };
+    let (mut replicas, mut reassignment) =
+        intent.reassign.clone().unwrap_or_else(|| (before.replicas.clone(), under_way.clone()));
+    let mut wanted_isr = intent.isr.clone();
+    assert!(wanted_isr.iter().all(|node| replicas.contains(node)), "the ISR is among the replicas");
+    let mut removed = false;
+    if let Some((remaining, in_sync)) = reassignment.completed(&replicas, &wanted_isr) {
+        removed = !reassignment.removing.is_empty();
+        (replicas, wanted_isr, reassignment) = (remaining, in_sync, Reassignment::default());
+    }
+    let candidates = Candidates { replicas: &replicas, isr: &wanted_isr, current: before.leader };
     let preferred = intent.wanted == Wanted::Preferred;
     let by_administrator = intent.wanted == Wanted::UncleanByAdministrator;
     // A preferred election only moves leadership about; Kafka never makes it unclean.
@@ -71,9 +84,22 @@ pub(super) fn change(
         election = Some(match elected.leader {
             None => Election::Leaderless,
             Some(_) if elected.unclean => Election::Unclean { asked_by_administrator: by_administrator },
-            Some(leader) if preferred && before.replicas.first() == Some(&leader) => Election::Preferred,
+            Some(leader) if preferred && replicas.first() == Some(&leader) => Election::Preferred,
             Some(_) => Election::Clean,
         });
+    }
+    if removed && record.leader == LEADER_UNCHANGED {
+        // Those that are gone must not follow, or lead, in the epoch in which they were replicas.
+        record.leader = before.leader.map_or(NO_LEADER, |node| node.0);
+    }
+    if replicas != before.replicas {
+        record.replicas = Some(ids(&replicas));
+    }
+    if reassignment.adding != under_way.adding {
+        record.adding_replicas = Some(ids(&reassignment.adding));
+    }
+    if reassignment.removing != under_way.removing {
+        record.removing_replicas = Some(ids(&reassignment.removing));
     }
     let isr = match elected.leader {
         Some(leader) if elected.unclean => {
@@ -81,8 +107,8 @@ pub(super) fn change(
             vec![leader]
         }
         // ELR off: the last member stays.
-        _ if intent.isr.is_empty() => before.isr.clone(),
-        _ => intent.isr.clone(),
+        _ if wanted_isr.is_empty() => before.isr.clone(),
+        _ => wanted_isr,
     };
     if isr != before.isr {
         record.isr = Some(ids(&isr));
@@ -90,13 +116,20 @@ pub(super) fn change(
     if recovering != before.recovering {
         record.leader_recovery_state = i8::from(recovering);
     }
-    if record.leader == LEADER_UNCHANGED && record.isr.is_none() && record.leader_recovery_state < 0 {
+    let is_reassigned =
+        record.replicas.is_some() || record.adding_replicas.is_some() || record.removing_replicas.is_some();
+    if record.leader == LEADER_UNCHANGED
+        && record.isr.is_none()
+        && record.leader_recovery_state < 0
+        && !is_reassigned
+    {
         return None;
     }
     let after = merged(before, &record);
     assert!(after.leader.is_none_or(|leader| after.isr.contains(&leader)), "the leader is in sync");
     assert!(!after.isr.is_empty(), "with ELR off the ISR is never empty");
-    Some(Change { record, after, election })
+    assert!(after.isr.iter().all(|node| after.replicas.contains(node)), "the ISR is among the replicas");
+    Some(Change { record, after, reassignment, election })
 }
 
 #[cfg(test)]
@@ -104,6 +137,8 @@ mod tests {
     use super::*;
     use crate::types::TopicPartition;
     use acked_wire::Uuid;
+
+    const IDLE: Reassignment = Reassignment { adding: Vec::new(), removing: Vec::new() };
 
     fn state(isr: &[i32], leader: Option<i32>) -> PartitionState {
         PartitionState {
@@ -119,7 +154,9 @@ mod tests {
     }
 
     fn remove(before: &PartitionState, broker: i32, unclean: bool) -> Option<Change> {
-        change(before, &Intent::without(before, NodeId(broker)), unclean, |node| node != NodeId(broker))
+        change(before, &IDLE, &Intent::without(before, NodeId(broker)), unclean, |node| {
+            node != NodeId(broker)
+        })
     }
 
     #[test]
@@ -161,7 +198,7 @@ mod tests {
     fn administrator_may_have_what_the_settings_refuse() {
         let before = state(&[2], None);
         let intent = Intent::elect(&before, Wanted::UncleanByAdministrator);
-        let change = change(&before, &intent, false, |node| node == NodeId(3)).expect("elected");
+        let change = change(&before, &IDLE, &intent, false, |node| node == NodeId(3)).expect("elected");
         assert_eq!(change.after.leader, Some(NodeId(3)));
         assert_eq!(change.election, Some(Election::Unclean { asked_by_administrator: true }));
     }
@@ -169,7 +206,8 @@ mod tests {
     #[test]
     fn returning_last_member_is_elected_cleanly() {
         let before = state(&[2], None);
-        let back = change(&before, &Intent::elect(&before, Wanted::Online), true, |node| node == NodeId(2));
+        let back =
+            change(&before, &IDLE, &Intent::elect(&before, Wanted::Online), true, |node| node == NodeId(2));
         let back = back.expect("elected");
         assert_eq!((back.after.leader, back.election), (Some(NodeId(2)), Some(Election::Clean)));
         assert!(!back.after.recovering);
@@ -179,6 +217,38 @@ mod tests {
     fn preferred_election_is_never_unclean() {
         let before = state(&[2], None);
         let intent = Intent::elect(&before, Wanted::Preferred);
-        assert!(change(&before, &intent, true, |node| node == NodeId(1)).is_none());
+        assert!(change(&before, &IDLE, &intent, true, |node| node == NodeId(1)).is_none());
+    }
+
+    #[test]
+    fn reassignment_that_completes_drops_the_removed_and_raises_the_leader_epoch() {
+        let before = state(&[1, 2, 3], Some(2));
+        let begun = Reassignment { adding: vec![NodeId(4)], removing: vec![NodeId(1)] };
+        let replicas = [4, 2, 3, 1].map(NodeId).to_vec();
+        let begin =
+            change(&before, &IDLE, &Intent::reassign(&before, replicas, begun.clone()), false, |_| true);
+        let begin = begin.expect("the replicas grow");
+        assert_eq!((begin.after.leader_epoch, begin.after.partition_epoch), (4, 10));
+        assert_eq!((&begin.reassignment, begin.election), (&begun, None));
+        let mut caught_up = Intent::elect(&begin.after, Wanted::Online);
+        caught_up.isr = [1, 2, 3, 4].map(NodeId).to_vec();
+        let end = change(&begin.after, &begun, &caught_up, false, |_| true).expect("it completes");
+        assert_eq!(end.after.replicas, [4, 2, 3].map(NodeId));
+        assert_eq!(end.after.isr, [2, 3, 4].map(NodeId));
+        assert_eq!((end.after.leader, end.after.leader_epoch), (Some(NodeId(2)), 5));
+        assert!(!end.reassignment.is_under_way());
+    }
+
+    #[test]
+    fn new_order_of_the_same_replicas_is_complete_at_once_and_moves_no_leader() {
+        let before = state(&[1, 2, 3], Some(1));
+        let replicas = [2, 1, 3].map(NodeId).to_vec();
+        let moved =
+            change(&before, &IDLE, &Intent::reassign(&before, replicas.clone(), IDLE), false, |_| true);
+        let moved = moved.expect("the order changes");
+        assert_eq!(
+            (moved.after.replicas, moved.after.leader, moved.after.leader_epoch),
+            (replicas, Some(NodeId(1)), 4)
+        );
     }
 }

@@ -19,6 +19,10 @@ const BROKER: &[ApiKey] = &[
     ApiKey::InitProducerId,
     ApiKey::OffsetForLeaderEpoch,
     ApiKey::ElectLeaders,
+    ApiKey::DeleteTopics,
+    ApiKey::IncrementalAlterConfigs,
+    ApiKey::AlterPartitionReassignments,
+    ApiKey::ListPartitionReassignments,
 ];
 
 /// APIs of a controller's listener.
@@ -27,6 +31,10 @@ const CONTROLLER: &[ApiKey] = &[
     ApiKey::ApiVersions,
     ApiKey::CreateTopics,
     ApiKey::ElectLeaders,
+    ApiKey::DeleteTopics,
+    ApiKey::IncrementalAlterConfigs,
+    ApiKey::AlterPartitionReassignments,
+    ApiKey::ListPartitionReassignments,
     ApiKey::Vote,
     ApiKey::BeginQuorumEpoch,
     ApiKey::EndQuorumEpoch,

@@ -67,9 +67,13 @@ fn leaders_follow_as_a_real_controller_elected_them() {
             let before = &image.partition(partition).expect("it exists").state;
             // A leader left: the broker was fenced or is stopping.
             if let Some(left) = leaver(before, record).filter(|left| before.leader == Some(*left)) {
-                let ours = change(before, &Intent::without(before, left), false, |node| {
-                    node != left && image.is_active(node)
-                });
+                let ours = change(
+                    before,
+                    &crate::controller::Reassignment::default(),
+                    &Intent::without(before, left),
+                    false,
+                    |node| node != left && image.is_active(node),
+                );
                 let ours = ours.expect("a leader that leaves is a change").record;
                 // The real one ran with ELR, which lets the last member go; without it that member stays.
                 let theirs = record.isr.as_ref().filter(|isr| !isr.is_empty());

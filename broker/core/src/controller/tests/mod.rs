@@ -1,5 +1,6 @@
 //! The rules of the controller as claims, and a random walk against short invariants.
 
+mod administration;
 mod cluster;
 mod elections;
 mod golden;
