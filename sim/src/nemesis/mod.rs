@@ -12,6 +12,7 @@ mod messages;
 mod overlapping_majorities;
 mod pause;
 mod power_loss;
+mod reassign;
 mod rolling_restart;
 mod self_check;
 mod split;
@@ -89,6 +90,7 @@ pub static FAULTS: &[FaultKind] = &[
     pause::PAUSE,
     power_loss::POWER_LOSS,
     power_loss::POWER_LOSS_IN_RECOVERY,
+    reassign::REASSIGN,
     rolling_restart::ROLLING_RESTART,
     self_check::SPIN,
     split::SPLIT,

@@ -14,7 +14,7 @@ use acked_wire::error_code;
 
 use super::recorder::{FailureCause, Recorder};
 use crate::judge::FaultEvent;
-use crate::names::CONTROLLER_BASE;
+use crate::names::{CONTROLLER_BASE, node_name};
 use crate::nemesis::targets;
 use crate::plan::{FaultPlan, Trigger};
 use crate::workload::Memory;
@@ -452,6 +452,28 @@ impl Cluster {
         let text = format!("{topic}-{index}: {}", error_code::name(code));
         self.tell(plan, &after.into_iter().collect::<Vec<_>>(), true, false, &text);
         moved
+    }
+
+    /// Gives a partition's replicas another order, which `reorder` makes of the present one, and asks for the preferred
+    /// election that follows from it; whether the leader was really moved.
+    pub async fn reassign(
+        &self,
+        plan: &FaultPlan,
+        topic: &str,
+        index: i32,
+        reorder: impl Fn(&mut Vec<NodeId>),
+    ) -> bool {
+        let state = self.recorder.lock().view.partition(topic, index).cloned();
+        let Some(mut replicas) = state.map(|state| state.replicas) else { return false };
+        reorder(&mut replicas);
+        let operation = self.recorder.call(self.client, "alter-partition-reassignments");
+        let result = self.admin.reassign(topic, index, Some(&replicas)).await;
+        let code = result.as_ref().err().map_or(error_code::NONE, |error| error.code);
+        self.recorder.client(&crate::judge::ClientEvent::CallEnded { operation, code });
+        let names: Vec<String> = replicas.iter().map(|node| node_name(*node)).collect();
+        let text = format!("{topic}-{index} on {}: {}", names.join(" "), error_code::name(code));
+        self.tell(plan, &replicas, true, false, &text);
+        code == error_code::NONE && self.elect(plan, topic, index, ElectionKind::Preferred).await
     }
 
     /// Whether the state that a fault is tied to holds; leader changes are counted from now on.
