@@ -240,7 +240,9 @@ async fn build(world: &World, plan: &Plan, settings: &BrokerSettings, recorder: 
     // The nemesis is no target: it must be able to heal what it did.
     members.pop();
     let env = world.start(nemesis, |_| std::future::pending()).await;
-    let admin = Admin::new(&env, "nemesis", AdminSettings::default(), bootstrap(plan));
+    // A broker that stands still must not hold the schedule up: another one is asked soon.
+    let settings = AdminSettings { request_timeout: Duration::from_millis(500), ..AdminSettings::default() };
+    let admin = Admin::new(&env, "nemesis", settings, bootstrap(plan));
     let client = u32::try_from(members.len()).expect("few members");
     for (number, member) in members.iter().enumerate().filter(|(_, member)| member.is_client()) {
         programs.insert(member.host, client_program(plan, &member.name, number as u32, recorder));
