@@ -60,7 +60,7 @@ fn seeds_that_are_none_are_2() {
 fn an_unknown_mutation_command_or_list_is_2() {
     refused(&["run", "--mutate", "ack-befor-append"], 2, &["no mutation", "did you mean ack-before-append?"]);
     refused(&["mutants", "zzz"], 2, &["no mutation 'zzz'"]);
-    refused(&["mutants", "positions-kept-over-skipped-epoch"], 2, &["no scenario provokes"]);
+    refused(&["mutants", "ack-over-leader-epochs"], 2, &["no scenario provokes"]);
     refused(&["rnu"], 2, &["rnu", "--help"]);
     refused(&["list", "nothing"], 2, &["possible values"]);
 }
