@@ -21,7 +21,7 @@ pub use inconsistent_offsets::inconsistent_offsets;
 pub use lost_write::lost_write;
 pub use nonmonotonic_send::nonmonotonic_send;
 pub use phantom::phantom;
-pub use polls::{nonmonotonic_poll, poll_skip, silent_branch_switch};
+pub use polls::{Step, nonmonotonic_poll, poll_skip, silent_branch_switch, steps};
 pub use seen::Seen;
 pub use unseen::{Unseen, unseen};
 

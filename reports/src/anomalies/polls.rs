@@ -16,14 +16,15 @@ use crate::history::{History, Key, Partition, Read, ReadPurpose};
 use crate::result::Outcome;
 
 /// Two records of one partition that a consumer gave out one after the other, with no reset between them.
-struct Step {
-    client: u32,
-    before: Key,
-    next: Key,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub client: u32,
+    pub before: Key,
+    pub next: Key,
 }
 
 /// Every step of every consumer, in the order of the reads.
-fn steps(history: &History, mut look: impl FnMut(&Step)) {
+pub fn steps(history: &History, mut look: impl FnMut(&Step)) {
     let mut resets = history.resets.iter().peekable();
     let mut last: BTreeMap<(u32, Partition, bool), Key> = BTreeMap::new();
     for (number, read) in history.reads.iter().enumerate() {

@@ -7,12 +7,15 @@ use acked_core::observation::PartitionState;
 use acked_core::{NodeId, TopicPartition};
 
 use super::committed::{Acks, CommittedRecord, CommittedSet, Standing};
-use super::elections::Elections;
+use super::elections::{Election, Elections, Kind};
 use super::finding::{RecordKey, Rule};
 use super::idempotence::Sequences;
 use super::input::TopicContract;
+use super::last_replicas::Starts;
 use super::ledger::{Ledger, Question, loss_permitted};
+use super::log_matching::Matched;
 use super::mirror::{Entry, LogMirror, Mirror};
+use super::recovery::Recoveries;
 use super::reporter::{Place, Reporter};
 use super::superset::Known;
 use super::watermark_monotonic::Watermarks;
@@ -56,6 +59,7 @@ pub struct Acting {
 pub struct Court<'a> {
     pub mirror: &'a Mirror,
     pub ledger: &'a mut Ledger,
+    pub starts: &'a Starts,
     pub reporter: &'a mut Reporter,
     pub elr: bool,
 }
@@ -86,6 +90,10 @@ pub struct PartitionCase {
     pub watermarks: Watermarks,
     /// What its leaders know of the committed states.
     pub known: Known,
+    pub matched: Matched,
+    pub recoveries: Recoveries,
+    /// By leader epoch of an unclean election: where the chosen replica's log parted from the committed records.
+    pub parts_at: BTreeMap<i32, i64>,
     roles: Vec<(NodeId, Role)>,
     /// The last epoch that each running broker led.
     led: Vec<(NodeId, i32)>,
@@ -109,6 +117,9 @@ impl PartitionCase {
             sent: Vec::new(),
             watermarks: Watermarks::default(),
             known: Known::default(),
+            matched: Matched::default(),
+            recoveries: Recoveries::default(),
+            parts_at: BTreeMap::new(),
             roles: Vec::new(),
             led: Vec::new(),
         }
@@ -189,6 +200,14 @@ impl PartitionCase {
         self.check_order_of_states(state, court);
         if self.elections.committed(state, self.contract, court.elr, court.reporter) {
             self.check_shape(state, court);
+            if let Some(Election { kind: Kind::Unclean { .. }, leader: Some(leader), leader_epoch, .. }) =
+                self.elections.list().last()
+                && *leader_epoch == state.leader_epoch
+                && !self.parts_at.contains_key(leader_epoch)
+            {
+                let (leader, leader_epoch) = (*leader, *leader_epoch);
+                self.chosen_uncleanly(leader, leader_epoch, court);
+            }
             if !self.deleted {
                 self.check_candidates(state, court);
             }

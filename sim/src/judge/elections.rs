@@ -1,6 +1,7 @@
 //! The committed configurations of one partition and the elections among them, each with what allowed it. The kind
 //! of an election is derived from the committed states; what the controller claims is compared with that. Checks S22
-//! (unclean election accounting), without its consumer clause.
+//! (unclean election accounting) as far as it is about
+//! when one may happen.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +57,7 @@ struct Decision {
 pub struct Elections {
     current: Option<PartitionState>,
     /// Every committed state, by partition epoch.
-    states: BTreeMap<i32, PartitionState>,
+    states: BTreeMap<i32, (PartitionState, Time)>,
     decided: Vec<Decision>,
     list: Vec<Election>,
 }
@@ -69,7 +70,12 @@ impl Elections {
 
     /// The committed state of this partition epoch.
     pub fn at(&self, partition_epoch: i32) -> Option<&PartitionState> {
-        self.states.get(&partition_epoch)
+        self.states.get(&partition_epoch).map(|(state, _)| state)
+    }
+
+    /// Every committed state and when it was first stated, in the order of partition epochs.
+    pub fn states(&self) -> impl DoubleEndedIterator<Item = (&PartitionState, Time)> {
+        self.states.values().map(|(state, time)| (state, *time))
     }
 
     /// The newest committed leader epoch, -1 before the first.
@@ -117,7 +123,7 @@ impl Elections {
         if state.partition_epoch <= newest {
             return false;
         }
-        self.states.insert(state.partition_epoch, state.clone());
+        self.states.insert(state.partition_epoch, (state.clone(), reporter.now));
         let decision = self
             .decided
             .iter()

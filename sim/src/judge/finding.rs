@@ -108,6 +108,8 @@ pub struct Licence {
     pub time: Time,
     /// The fault behind it, when the judge was told of one: `power-loss b1 (dark)`.
     pub fault: Option<String>,
+    /// With eligible leader replicas on: who could have been elected with the record, and went down uncleanly.
+    pub down: Vec<NodeId>,
 }
 
 /// An acknowledged record that is not in the final leader's log.

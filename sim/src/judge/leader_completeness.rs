@@ -8,6 +8,7 @@ use acked_reports::Outcome;
 use super::case::{Court, PartitionCase, Role};
 use super::checks::Check;
 use super::committed::Standing;
+use super::finding::Rule;
 use crate::names::node_name;
 
 impl PartitionCase {
@@ -62,8 +63,20 @@ impl PartitionCase {
         }
         // A leader that acts over an empty committed set was looked at all the same.
         court.reporter.compared(Check::S9, compared.max(1));
+        if court.elr {
+            court.reporter.compared(Check::S23, compared.max(1));
+        }
         for record in lacking {
-            let permitted = self.loss_permitted(&record, leader_epoch, court.mirror, court.elr);
+            let mut permitted = self.loss_permitted(&record, leader_epoch, court.mirror, court.elr);
+            let mut down = Vec::new();
+            if let Some(rule) = permitted {
+                let is_price = rule != Rule::UncleanElection
+                    || self.is_price_of_election(&record, leader, leader_epoch, court);
+                let (all_down, members) =
+                    self.everybody_went_down(&record, rule, leader, leader_epoch, court);
+                down = members;
+                permitted = permitted.filter(|_| is_price && all_down);
+            }
             let standing = match permitted {
                 Some(rule) => Standing::Licensed(rule),
                 None => Standing::Violated,
@@ -72,7 +85,10 @@ impl PartitionCase {
                 record.standing = standing;
             }
             match permitted {
-                Some(rule) => self.license(&record.entry, rule, leader, leader_epoch, court),
+                Some(rule) => {
+                    self.license(&record.entry, rule, leader, leader_epoch, court);
+                    court.ledger.name_members(down);
+                }
                 None => {
                     let place = self.place(leader, leader_epoch, record.entry.offset);
                     court.reporter.found(Check::S9, Outcome::Lost, place, || {

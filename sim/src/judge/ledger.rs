@@ -90,7 +90,14 @@ impl Ledger {
     /// Gives a licence.
     pub fn license(&mut self, key: RecordKey, rule: Rule, leader: NodeId, leader_epoch: i32, time: Time) {
         let fault = self.behind(rule, leader, time);
-        self.licences.push(Licence { key, rule, leader, leader_epoch, time, fault });
+        self.licences.push(Licence { key, rule, leader, leader_epoch, time, fault, down: Vec::new() });
+    }
+
+    /// Names in the newest licence who could have been elected with its record, and went down uncleanly.
+    pub fn name_members(&mut self, down: Vec<NodeId>) {
+        if let Some(licence) = self.licences.last_mut() {
+            licence.down = down;
+        }
     }
 
     /// The newest fault that can have led to a loss by this rule.

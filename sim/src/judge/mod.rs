@@ -17,6 +17,9 @@
 //! | stale_leader.rs | S12 |
 //! | truncation.rs | S14, S16 |
 //! | epoch_order.rs | S13 |
+//! | log_matching.rs | S5 while the run lasts |
+//! | unclean_elections.rs, last_replicas.rs | S22 besides when, S23 |
+//! | recovery.rs | R2, R3 |
 //! | watermark_monotonic.rs | S8 |
 //! | candidates.rs | S10 |
 //! | superset.rs, fencing.rs | S15, M2 |
@@ -39,17 +42,21 @@ mod fencing;
 pub mod finding;
 mod idempotence;
 pub mod input;
+mod last_replicas;
 mod leader_completeness;
 mod ledger;
 mod liveness;
+mod log_matching;
 pub mod mirror;
 mod quorum;
+mod recovery;
 mod removal;
 mod reporter;
 mod second_opinion;
 mod stale_leader;
 mod superset;
 mod truncation;
+mod unclean_elections;
 mod validation;
 mod verdict;
 mod watermark_bound;

@@ -132,7 +132,7 @@ impl PartitionCase {
         false
     }
 
-    fn is_licensed_and_gone(&self, entry: &Entry, court: &Court<'_>) -> bool {
+    pub fn is_licensed_and_gone(&self, entry: &Entry, court: &Court<'_>) -> bool {
         let key = self.key(entry);
         self.gone.iter().any(|gone| gone.entry.same_record(entry))
             && court.ledger.licences.iter().any(|licence| licence.key == key)

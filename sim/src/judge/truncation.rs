@@ -48,6 +48,9 @@ impl PartitionCase {
         let entries = log.entries().get(from..).unwrap_or(&[]);
         court.reporter.compared(Check::S16, entries.len() as u64);
         self.check_order_of_log(node, log, from, court);
+        if let Some(first) = entries.first() {
+            self.matched.written_from(node, first.offset);
+        }
         for entry in entries {
             let known = usize::try_from(entry.offset).ok().and_then(|offset| self.sent.get(offset));
             if entry.control || known == Some(&(entry.leader_epoch, entry.content)) {

@@ -138,29 +138,37 @@ pub fn removed_keys(cases: &[PartitionCase], names: &BTreeMap<TopicPartition, Pa
     removed
 }
 
-/// The keys whose absence is no wrong, as clients name them. A topic that was created again under the name of a
-/// deleted one may hold copies of its records at the same or at other offsets: to a client, the records of a deleted
-/// topic are like licensed ones.
-pub fn client_licences(
+/// Records that were licensed away, and that the final leader has all the same: no branch that is gone.
+pub fn returned_keys(
     ledger: &Ledger,
     ended: &[Ended<'_>],
     mirror: &Mirror,
     names: &BTreeMap<TopicPartition, Partition>,
-    removed: &Removed,
-) -> Licences {
-    let licensed = ledger.licences.iter().filter_map(|licence| {
-        let partition = *names.get(&licence.key.partition)?;
-        Some(Key { partition, offset: licence.key.offset, content: licence.key.content })
-    });
-    // What a later leader had all the same is no branch that is gone.
+) -> BTreeSet<Key> {
     let returned = ledger.licences.iter().filter_map(|licence| {
         let partition = *names.get(&licence.key.partition)?;
         let ended = ended.iter().find(|ended| ended.case.id == licence.key.partition)?;
         let key = Key { partition, offset: licence.key.offset, content: licence.key.content };
         present(mirror.log(ended.case.id, ended.leader?)?, &key).then_some(key)
     });
+    returned.collect()
+}
+
+/// The keys whose absence is no wrong, as clients name them. A topic that was created again under the name of a
+/// deleted one may hold copies of its records at the same or at other offsets: to a client, the records of a deleted
+/// topic are like licensed ones.
+pub fn client_licences(
+    ledger: &Ledger,
+    names: &BTreeMap<TopicPartition, Partition>,
+    removed: &Removed,
+    returned: &BTreeSet<Key>,
+) -> Licences {
+    let licensed = ledger.licences.iter().filter_map(|licence| {
+        let partition = *names.get(&licence.key.partition)?;
+        Some(Key { partition, offset: licence.key.offset, content: licence.key.content })
+    });
     Licences::new(licensed)
-        .with_returned(returned)
+        .with_returned(returned.iter().copied())
         .with_deleted(removed.of_deleted_topics.iter().copied())
         .with_removed(removed.below_start.iter().copied())
 }

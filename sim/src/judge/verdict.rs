@@ -17,12 +17,14 @@ use super::contracts::Contracts;
 use super::fencing::Fencing;
 use super::finding::{Finding, Licence, LostRecord};
 use super::input::{ClientEvent, FaultEvent, FinalState, JudgeConfig};
+use super::last_replicas::Starts;
 use super::ledger::Ledger;
 use super::liveness;
 use super::mirror::{LogMirror, Mirror};
 use super::quorum::Quorum;
 use super::reporter::{Place, Reporter};
 use super::second_opinion;
+use super::unclean_elections;
 use super::validation::{self, Ended};
 use super::watermark_bound::Advance;
 use crate::world::tap::DiskChange;
@@ -70,6 +72,9 @@ pub struct Judge {
     fencing: Fencing,
     clients: Clients,
     ledger: Ledger,
+    starts: Starts,
+    /// Nodes that lost power and have not begun anew.
+    without_power: BTreeSet<NodeId>,
     reporter: Reporter,
 }
 
@@ -87,6 +92,8 @@ impl Judge {
             fencing: Fencing::default(),
             clients: Clients::default(),
             ledger: Ledger::default(),
+            starts: Starts::default(),
+            without_power: BTreeSet::new(),
             reporter,
         }
     }
@@ -125,6 +132,21 @@ impl Judge {
     pub fn on_fault(&mut self, now: Time, event: &FaultEvent<'_>) {
         self.reporter.now = now;
         self.ledger.fault(now, event);
+        if event.injected && (event.loses_power || event.wipes_disk) {
+            self.without_power.extend(event.nodes);
+            self.for_each_case(|case, court| {
+                for node in event.nodes {
+                    case.loses_power(*node, court);
+                }
+            });
+        }
+    }
+
+    /// The process of a node is about to begin: nothing of it has looked at its disk yet.
+    pub fn on_start(&mut self, now: Time, node: NodeId) {
+        self.reporter.now = now;
+        self.without_power.remove(&node);
+        self.for_each_case(|case, court| case.node_begins(node, court));
     }
 
     /// A client began or ended something.
@@ -152,6 +174,13 @@ impl Judge {
     /// A file of `node` changed.
     pub fn on_disk(&mut self, node: NodeId, now: Time, change: &DiskChange<'_>) {
         self.reporter.now = now;
+        if let DiskChange::Replaced { first_difference: Some(_), .. } = change
+            && !self.without_power.contains(&node)
+        {
+            for case in &mut self.cases {
+                case.damaged(node);
+            }
+        }
         let Some(change) = self.mirror.changed(node, change) else { return };
         let number = self.case_number(change.partition);
         let topic = self.mirror.topic_name(change.partition.topic);
@@ -161,6 +190,7 @@ impl Judge {
         let mut court = Court {
             mirror: &self.mirror,
             ledger: &mut self.ledger,
+            starts: &self.starts,
             reporter: &mut self.reporter,
             elr: self.contracts.config().elr,
         };
@@ -180,6 +210,10 @@ impl Judge {
         self.reporter.now = now;
         match observation {
             Observation::NodeStarted { .. } | Observation::NodeStopped => {
+                match observation {
+                    Observation::NodeStopped => self.starts.stopped(node),
+                    _ => self.starts.started(node, now),
+                }
                 self.fencing.begin_anew(node);
                 for case in &mut self.cases {
                     case.forgot_role(node);
@@ -190,6 +224,7 @@ impl Judge {
                     case.took_role(node, Role::Leader(*leader_epoch));
                     case.follower_went_on(node, None, court);
                     case.watermarks.became_leader(node, *leader_epoch, *log_end_offset, *high_watermark);
+                    case.match_below(node, *leader_epoch, *high_watermark, court);
                 });
             }
             Observation::BecameFollower { partition, leader_epoch, leader, .. } => {
@@ -197,6 +232,9 @@ impl Judge {
                     case.took_role(node, Role::Follower(*leader_epoch));
                     case.follower_took_role(node, *leader_epoch, *leader, court);
                 });
+            }
+            Observation::LogRecovered { partition, log_end_offset, .. } => {
+                self.with_case(*partition, |case, court| case.recovered(node, *log_end_offset, court));
             }
             Observation::FollowerHighWatermark { partition, from, to, .. } => {
                 self.with_case(*partition, |case, court| case.follower_watermark(node, *from, *to, court));
@@ -366,8 +404,17 @@ impl Judge {
 
         let seen = Seen::of(&self.clients.history);
         let removed = validation::removed_keys(&self.cases, &names);
-        let licences = validation::client_licences(&self.ledger, &ended, &self.mirror, &names, &removed);
+        let returned = validation::returned_keys(&self.ledger, &ended, &self.mirror, &names);
+        let licences = validation::client_licences(&self.ledger, &names, &removed, &returned);
         validation::history_anomalies(&self.clients, &seen, &licences, &ids, &mut self.reporter);
+        unclean_elections::consumers_are_told(
+            &self.clients.history,
+            &self.cases,
+            &self.ledger,
+            &names,
+            &returned,
+            &mut self.reporter,
+        );
         let mut replicas_compared = 0;
         for partition in &ended {
             validation::committed_durability(partition, &seen, &self.mirror, &mut self.reporter);
@@ -442,11 +489,25 @@ impl Judge {
         }
     }
 
+    fn for_each_case(&mut self, mut judge: impl FnMut(&mut PartitionCase, &mut Court<'_>)) {
+        let mut court = Court {
+            mirror: &self.mirror,
+            ledger: &mut self.ledger,
+            starts: &self.starts,
+            reporter: &mut self.reporter,
+            elr: self.contracts.config().elr,
+        };
+        for case in &mut self.cases {
+            judge(case, &mut court);
+        }
+    }
+
     fn with_case(&mut self, id: TopicPartition, judge: impl FnOnce(&mut PartitionCase, &mut Court<'_>)) {
         let number = self.case_number(id);
         let mut court = Court {
             mirror: &self.mirror,
             ledger: &mut self.ledger,
+            starts: &self.starts,
             reporter: &mut self.reporter,
             elr: self.contracts.config().elr,
         };

@@ -152,6 +152,10 @@ impl PartitionCase {
     pub fn follower_watermark(&mut self, node: NodeId, from: i64, to: i64, court: &mut Court<'_>) {
         court.reporter.compared(Check::S8, 1);
         self.follower_went_on(node, None, court);
+        if let Some(Mark::Follower(mark)) = self.watermarks.get(node) {
+            let leader_epoch = mark.leader_epoch;
+            self.match_below(node, leader_epoch, to, court);
+        }
         let Some(Mark::Follower(mark)) = self.watermarks.get(node) else { return };
         if to < from {
             mark.fall = Some(Fall { from, to, is_first: !mark.told });

@@ -227,6 +227,9 @@ impl Cluster {
             return;
         }
         let main = self.main(member);
+        if let Some(node) = member.node {
+            self.recorder.node_begins(node);
+        }
         let env = self.world.start(member.host, move |env| main(env)).await;
         self.processes().get_mut(&member.host).expect("every member has a program").env = Some(env);
         self.turn(member.host, &[ProcessState::Starting], ProcessState::Up);

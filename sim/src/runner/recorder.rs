@@ -126,6 +126,14 @@ impl Recorder {
         operation
     }
 
+    /// The process of a node is about to begin.
+    pub fn node_begins(&self, node: NodeId) {
+        let now = self.now();
+        if let Some(judge) = self.lock().judge() {
+            judge.on_start(now, node);
+        }
+    }
+
     pub fn fault(&self, event: &FaultEvent<'_>, text: &str) {
         let now = self.now();
         let mut recorded = self.lock();

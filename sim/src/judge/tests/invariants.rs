@@ -27,7 +27,11 @@ fn correct_writes_over_a_clean_move_are_clean_and_every_check_compared_something
     assert_eq!(judgement.indeterminate, 1);
     let idle: Vec<&str> =
         judgement.comparisons.iter().filter(|(_, count)| **count == 0).map(|(check, _)| *check).collect();
-    assert_eq!(idle, ["S12", "S3"], "nobody was stale, and nothing was sent at acks=1");
+    assert_eq!(
+        idle,
+        ["R2", "R3", "S12", "S23", "S3"],
+        "nobody began anew or was stale, nothing was sent at acks=1, and nobody is eligible besides"
+    );
 }
 
 #[test]
@@ -279,6 +283,170 @@ fn one_cause_is_one_finding_with_a_count() {
 }
 
 #[test]
+fn s5_follower_with_another_record_below_its_high_watermark() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.set_isr(&[B1, B2]);
+    stage.write_through(B1, 0, "a", &[B1, B2]);
+    stage.append(B3, 0, "z");
+    stage.follows(B3);
+    stage.told_high_watermark(B3, 0, 1);
+    assert_eq!(stage.found(), ["S11", "S5"], "it wrote that record itself");
+}
+
+#[test]
+fn s5_record_that_is_written_anew_is_compared_anew() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.write_through(B1, 0, "a", ALL);
+    stage.follows(B2);
+    stage.told_high_watermark(B2, 0, 1);
+    stage.told_high_watermark(B2, 1, 1);
+    let compared = stage.judge.comparisons().of(Check::S5);
+    assert_eq!(compared, 1);
+    stage.set_isr(&[B1, B3]);
+    stage.cut(B2, 0);
+    stage.append(B2, 1, "z");
+    stage.told_high_watermark(B2, 1, 1);
+    assert_eq!(stage.found(), ["S5"]);
+}
+
+#[test]
+fn s5_follower_of_a_branch_that_was_licensed_away_is_excused() {
+    let mut stage = Stage::new(&Setting { unclean: true, ..Setting::default() });
+    stage.set_isr(&[B1, B3]);
+    stage.write_through(B1, 0, "old", &[B1, B3]);
+    stage.elect(B2, &[B2], Claim::Unclean { asked_by_administrator: false });
+    stage.leads(B2);
+    stage.write_through(B2, 1, "new", &[B2]);
+    stage.told_high_watermark(B3, 0, 1);
+    assert_eq!(stage.found(), [""; 0]);
+}
+
+/// B3 holds the first of two records and is elected uncleanly.
+fn chosen_with_one_of_two() -> Stage {
+    let mut stage = Stage::new(&Setting { unclean: true, ..Setting::default() });
+    stage.write_through(B1, 0, "a", ALL);
+    stage.set_isr(&[B1]);
+    stage.write_through(B1, 0, "b", &[B1]);
+    stage.given(None, 0, "a");
+    stage.given(None, 1, "b");
+    stage.elect(B3, &[B3], Claim::Unclean { asked_by_administrator: false });
+    stage
+}
+
+#[test]
+fn s22_unclean_election_costs_what_the_chosen_replica_lacked() {
+    let mut stage = chosen_with_one_of_two();
+    stage.leads(B3);
+    stage.write_through(B3, 1, "c", &[B3]);
+    stage.write_through(B3, 1, "d", &[B3]);
+    stage.given(Some((2, 1)), 1, "c");
+    stage.given(None, 2, "d");
+    assert_licensed(&stage.end_with(Some(B3)), &[1], Rule::UncleanElection);
+}
+
+#[test]
+fn s22_chosen_replica_that_cuts_what_it_held_pays_for_itself() {
+    let mut stage = chosen_with_one_of_two();
+    stage.cut(B3, 0);
+    stage.leads(B3);
+    stage.act(B3, 1);
+    assert_eq!(stage.found(), ["S14", "S22", "S9"]);
+    let lost = stage.end_with(Some(B3)).lost;
+    let licensed: Vec<(i64, bool)> =
+        lost.iter().map(|lost| (lost.key.offset, lost.licensed_by.is_some())).collect();
+    assert_eq!(licensed, [(0, false), (1, true)]);
+}
+
+#[test]
+fn s22_consumer_that_is_not_told_of_the_new_branch() {
+    let mut stage = chosen_with_one_of_two();
+    stage.leads(B3);
+    stage.write_through(B3, 1, "c", &[B3]);
+    stage.write_through(B3, 1, "d", &[B3]);
+    stage.given(None, 2, "d");
+    assert_eq!(identifiers(&stage.end_with(Some(B3)).findings), ["V20", "S22"]);
+}
+
+/// Two of three in sync with ELR on and m=2; both have "r"; B1 leads.
+fn eligible_two() -> Stage {
+    let mut stage = Stage::new(&Setting { elr: true, min_insync: 2, ..Setting::default() });
+    stage.set_isr(&[B1, B2]);
+    stage.write_through(B1, 0, "r", &[B1, B2]);
+    stage
+}
+
+#[test]
+fn s23_last_known_leader_loses_what_everybody_lost_uncleanly_and_the_licence_names_them() {
+    let mut stage = eligible_two();
+    stage.power_loss(B2, 1);
+    stage.change(Some(B1), &[B1], &[], Claim::Clean, &[B1], false);
+    stage.power_loss(B1, 0);
+    stage.leaderless(&[]);
+    stage.change(Some(B1), &[B1], &[], Claim::LastKnownLeader, &[B1], true);
+    stage.leads(B1);
+    stage.act(B1, 2);
+    let judgement = stage.end_with(Some(B1));
+    assert_licensed(&judgement, &[0], Rule::LastKnownLeaderLostIt);
+    let mut down = judgement.licences[0].down.clone();
+    down.sort();
+    assert_eq!(down, [B1, B2]);
+}
+
+#[test]
+fn s23_member_that_never_went_down_should_have_been_elected() {
+    let mut stage = eligible_two();
+    stage.power_loss(B1, 0);
+    // B2 vanishes from both sets, though nothing happened to it.
+    stage.leaderless(&[]);
+    stage.change(Some(B1), &[B1], &[], Claim::LastKnownLeader, &[B1], true);
+    stage.leads(B1);
+    stage.act(B1, 2);
+    assert_eq!(stage.found(), ["S23", "S9"]);
+}
+
+#[test]
+fn r2_log_after_a_process_crash_is_the_log_before() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.write_through(B1, 0, "a", ALL);
+    stage.restart(B1, 1);
+    assert_eq!(stage.judge.comparisons().of(Check::R2), 1);
+    assert_eq!(stage.found(), [""; 0]);
+    stage.restart(B1, 0);
+    assert_eq!(stage.found(), ["R2"]);
+}
+
+#[test]
+fn r2_recovery_that_cuts_a_whole_batch_is_found_even_if_it_says_so() {
+    let mut stage = Stage::new(&Setting::default());
+    stage.append(B1, 0, "a");
+    stage.begins(B1);
+    stage.cut(B1, 0);
+    stage.recovers(B1, 0);
+    assert_eq!(stage.found(), ["R2"]);
+}
+
+#[test]
+fn r3_recovered_log_is_what_the_disk_kept() {
+    let recovered_to = |log_end_offset| {
+        let mut stage = Stage::new(&Setting::default());
+        for value in ["a", "b", "c"] {
+            stage.append(B1, 0, value);
+        }
+        stage.power_loss(B1, 2);
+        stage.begins(B1);
+        if log_end_offset < 2 {
+            stage.cut(B1, log_end_offset);
+        }
+        stage.recovers(B1, log_end_offset);
+        assert_eq!(stage.judge.comparisons().of(Check::R3), 1);
+        stage.found()
+    };
+    assert_eq!(recovered_to(2), [""; 0]);
+    assert_eq!(recovered_to(1), ["R3"], "what was kept is cut");
+    assert_eq!(recovered_to(3), ["R3"], "what is gone is counted");
+}
+
+#[test]
 fn s8_high_watermark_of_a_leader_never_falls_in_its_epoch() {
     let mut stage = Stage::new(&Setting::default());
     stage.write_through(B1, 0, "a", ALL);
@@ -327,11 +495,7 @@ fn s8_new_leader_may_expose_less_until_its_log_is_committed() {
 
 #[test]
 fn s8_follower_falls_only_at_the_first_word_of_its_leader_or_where_it_is_cut() {
-    let told = |stage: &mut Stage, from, to| {
-        let partition = stage.state.partition;
-        let leader_epoch = stage.state.leader_epoch;
-        stage.observe(B2, Observation::FollowerHighWatermark { partition, leader_epoch, from, to });
-    };
+    let told = |stage: &mut Stage, from, to| stage.told_high_watermark(B2, from, to);
     let mut stage = Stage::new(&Setting::default());
     stage.follows(B2);
     told(&mut stage, 5, 3);

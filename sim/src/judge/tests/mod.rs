@@ -102,6 +102,9 @@ impl Stage {
             identities: BTreeMap::new(),
             acks: setting.acks,
         };
+        for node in setting.replicas {
+            stage.observe(*node, Observation::NodeStarted { incarnation: Uuid([0; 16]) });
+        }
         stage.create();
         stage
     }
@@ -415,6 +418,61 @@ impl Stage {
         };
         self.disk(node, &change);
         self.observe(node, Observation::NodeStarted { incarnation: Uuid([1; 16]) });
+    }
+
+    /// The node's process begins, and says up to where it recovered its log.
+    pub fn restart(&mut self, node: NodeId, recovered_to: i64) {
+        self.begins(node);
+        self.observe(node, Observation::NodeStarted { incarnation: Uuid([5; 16]) });
+        self.recovers(node, recovered_to);
+    }
+
+    /// The node's process begins; it has not looked at its disk yet.
+    pub fn begins(&mut self, node: NodeId) {
+        let now = self.tick();
+        self.judge.on_start(now, node);
+    }
+
+    pub fn recovers(&mut self, node: NodeId, log_end_offset: i64) {
+        let partition = self.state.partition;
+        self.observe(
+            node,
+            Observation::LogRecovered {
+                partition,
+                found_bytes: 0,
+                kept_bytes: 0,
+                log_end_offset,
+                clean: false,
+            },
+        );
+    }
+
+    /// The follower takes over this high watermark.
+    pub fn told_high_watermark(&mut self, node: NodeId, from: i64, to: i64) {
+        let (partition, leader_epoch) = (self.state.partition, self.state.leader_epoch);
+        self.observe(node, Observation::FollowerHighWatermark { partition, leader_epoch, from, to });
+    }
+
+    /// Consumer 8 is given a record; `told` is said to it before.
+    pub fn given(&mut self, told: Option<(i64, i64)>, offset: i64, value: &str) {
+        if let Some((from, to)) = told {
+            self.client(&ClientEvent::PositionReset {
+                client: 8,
+                topic: "orders",
+                index: 0,
+                from,
+                to: Some(to),
+                reason: ResetReason::Truncation,
+            });
+        }
+        let content = content_hash(None, Some(value.as_bytes()), []);
+        self.operation += 1;
+        let operation = self.operation;
+        self.client(&ClientEvent::PollInvoked { client: 8, operation, purpose: ReadPurpose::Workload });
+        let records: &[(i64, u64)] = &[(offset, content)];
+        let (topic, position) = ("orders", offset + 1);
+        self.client(&ClientEvent::Records { operation, topic, index: 0, records, position });
+        self.client(&ClientEvent::PollEnded { operation, code: 0 });
     }
 
     /// Bytes of the record at an offset, and where they lie.

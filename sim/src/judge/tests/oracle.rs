@@ -290,6 +290,9 @@ fn o_last_known_leader_that_lost_the_record_is_permitted() {
     let mut stage = Stage::new(&Setting { elr: true, ..Setting::default() });
     stage.write_through(B1, 0, "r", ALL);
     stage.power_loss(B1, 0);
+    for node in [B2, B3] {
+        stage.power_loss(node, 1);
+    }
     stage.leaderless(&[]);
     stage.change(Some(B1), &[B1], &[], Claim::LastKnownLeader, &[B1, B2], true);
     stage.leads(B1);
