@@ -24,8 +24,10 @@
 //! | candidates.rs | S10 |
 //! | superset.rs, fencing.rs | S15, M2 |
 //! | quorum.rs | Q1, Q2 |
+//! | metadata_log.rs, quorum_log.rs | the metadata logs as the disks hold them; Q3 to Q6 |
 //! | clients.rs, validation.rs | the history; S1, S5 and the anomalies at the end |
 //! | second_opinion.rs | K4: the losses, by an oracle that shares nothing with the ledger |
+//! | frames.rs | P1, P2 |
 //! | liveness.rs | L1, L2, L5, L7 |
 
 mod acks;
@@ -40,6 +42,7 @@ mod elections;
 mod epoch_order;
 mod fencing;
 pub mod finding;
+mod frames;
 mod idempotence;
 pub mod input;
 mod last_replicas;
@@ -47,8 +50,10 @@ mod leader_completeness;
 mod ledger;
 mod liveness;
 mod log_matching;
+mod metadata_log;
 pub mod mirror;
 mod quorum;
+mod quorum_log;
 mod recovery;
 mod removal;
 mod reporter;

@@ -16,18 +16,20 @@ use super::clients::Clients;
 use super::contracts::Contracts;
 use super::fencing::Fencing;
 use super::finding::{Finding, Licence, LostRecord};
+use super::frames::Frames;
 use super::input::{ClientEvent, FaultEvent, FinalState, JudgeConfig};
 use super::last_replicas::Starts;
 use super::ledger::Ledger;
 use super::liveness;
 use super::mirror::{LogMirror, Mirror};
 use super::quorum::Quorum;
+use super::quorum_log::QuorumLogs;
 use super::reporter::{Place, Reporter};
 use super::second_opinion;
 use super::unclean_elections;
 use super::validation::{self, Ended};
 use super::watermark_bound::Advance;
-use crate::world::tap::DiskChange;
+use crate::world::tap::{ConnectionId, DiskChange};
 
 /// Everything that a run's judgement says.
 #[derive(Debug, Default)]
@@ -69,7 +71,9 @@ pub struct Judge {
     numbers: BTreeMap<TopicPartition, usize>,
     deleted_topics: BTreeSet<acked_wire::Uuid>,
     quorum: Quorum,
+    quorum_logs: QuorumLogs,
     fencing: Fencing,
+    frames: Frames,
     clients: Clients,
     ledger: Ledger,
     starts: Starts,
@@ -83,6 +87,7 @@ impl Judge {
         assert!(config.default_topic.replication_factor >= 1, "a topic has a replica");
         let reporter = Reporter::new(config.checks);
         Judge {
+            quorum_logs: QuorumLogs::new(&config.controllers),
             contracts: Contracts::new(config),
             mirror: Mirror::default(),
             cases: Vec::new(),
@@ -90,6 +95,7 @@ impl Judge {
             deleted_topics: BTreeSet::new(),
             quorum: Quorum::default(),
             fencing: Fencing::default(),
+            frames: Frames::default(),
             clients: Clients::default(),
             ledger: Ledger::default(),
             starts: Starts::default(),
@@ -134,6 +140,9 @@ impl Judge {
         self.ledger.fault(now, event);
         if event.injected && (event.loses_power || event.wipes_disk) {
             self.without_power.extend(event.nodes);
+            for node in event.nodes.iter().filter(|_| event.wipes_disk) {
+                self.quorum_logs.disk_wiped(*node);
+            }
             self.for_each_case(|case, court| {
                 for node in event.nodes {
                     case.loses_power(*node, court);
@@ -171,6 +180,12 @@ impl Judge {
         });
     }
 
+    /// A process wrote bytes to a connection.
+    pub fn on_network(&mut self, now: Time, connection: ConnectionId, by_client: bool, bytes: &[u8]) {
+        self.reporter.now = now;
+        self.frames.written(connection, by_client, bytes, &mut self.reporter);
+    }
+
     /// A file of `node` changed.
     pub fn on_disk(&mut self, node: NodeId, now: Time, change: &DiskChange<'_>) {
         self.reporter.now = now;
@@ -181,6 +196,7 @@ impl Judge {
                 case.damaged(node);
             }
         }
+        self.quorum_logs.on_disk(node, change, &mut self.reporter);
         let Some(change) = self.mirror.changed(node, change) else { return };
         let number = self.case_number(change.partition);
         let topic = self.mirror.topic_name(change.partition.topic);
@@ -214,6 +230,7 @@ impl Judge {
                     Observation::NodeStopped => self.starts.stopped(node),
                     _ => self.starts.started(node, now),
                 }
+                self.quorum_logs.node_started(node);
                 self.fencing.begin_anew(node);
                 for case in &mut self.cases {
                     case.forgot_role(node);
@@ -357,6 +374,17 @@ impl Judge {
             }
             Observation::QuorumLeaderElected { epoch, .. } => {
                 self.quorum.leader_elected(node, *epoch, &mut self.reporter);
+                self.quorum_logs.leader_elected(node, *epoch, &mut self.reporter);
+            }
+            Observation::QuorumEpochReached { epoch } => {
+                self.quorum_logs.epoch_reached(node, *epoch, &mut self.reporter);
+            }
+            Observation::QuorumHighWatermark { epoch, to } => {
+                self.quorum_logs.high_watermark(node, *epoch, *to, &mut self.reporter);
+            }
+            Observation::QuorumVoters { voters, .. } => {
+                let voters: Vec<NodeId> = voters.iter().map(|(voter, _)| *voter).collect();
+                self.quorum_logs.voters(&voters);
             }
             _ => {}
         }

@@ -63,6 +63,7 @@ pub fn run(plan: &Plan, seed: u64, token: &str, keep_timeline: bool) -> RunOutpu
         },
         time_limit: Some(VIRTUAL_MAX),
         disk_tap: Some(recorder.clone()),
+        network_tap: Some(recorder.clone()),
         task_tap: Some(recorder.clone()),
         ..WorldSettings::default()
     };

@@ -12,7 +12,7 @@ use acked_core::{NodeId, Observation, Observer, Time};
 use super::timeline::Timeline;
 use super::view::View;
 use crate::judge::{ClientEvent, FaultEvent, Judge};
-use crate::world::tap::{DiskChange, DiskTap, TaskTap};
+use crate::world::tap::{ConnectionId, DiskChange, DiskTap, NetworkTap, TaskTap};
 use crate::world::{FailureKind, TaskFailure};
 
 /// What the recorder keeps, behind one lock that nobody else holds across anything.
@@ -213,6 +213,15 @@ impl Observer for Recorder {
         }
         if let Some(timeline) = &mut recorded.timeline {
             timeline.observe(now, node, observation);
+        }
+    }
+}
+
+impl NetworkTap for Recorder {
+    fn written(&self, connection: ConnectionId, by_client: bool, bytes: &[u8]) {
+        let now = self.now();
+        if let Some(judge) = self.lock().judge() {
+            judge.on_network(now, connection, by_client, bytes);
         }
     }
 }

@@ -27,7 +27,7 @@ use super::network::{BlockId, Filter, NetworkCounters, NetworkSettings};
 use super::schedule::Schedule;
 use super::shared::{Kernel, Shared, contained, lock};
 use super::streams;
-use super::tap::{DiskTap, TaskTap};
+use super::tap::{DiskTap, NetworkTap, TaskTap};
 use super::timers::Timers;
 use super::trace::{Ending, Happening, Log, Trace};
 
@@ -42,6 +42,7 @@ pub struct WorldSettings {
     /// A run that reaches this time ends with [`super::RunError::TimeLimit`].
     pub time_limit: Option<Duration>,
     pub disk_tap: Option<Arc<dyn DiskTap>>,
+    pub network_tap: Option<Arc<dyn NetworkTap>>,
     pub task_tap: Option<Arc<dyn TaskTap>>,
 }
 
@@ -126,10 +127,12 @@ impl World {
     /// Must be called on the executor's main task.
     pub(super) fn new(seed: u64, settings: WorldSettings) -> World {
         let executor = Handle::current();
+        let mut network = Network::new(seed, settings.network.clone());
+        network.tap = settings.network_tap.clone();
         let kernel = Kernel {
             schedule: Schedule::new(TimeHandle::current()),
             timers: Timers::default(),
-            network: Network::new(seed, settings.network.clone()),
+            network,
             trace: Trace::default(),
             hosts: Vec::new(),
             limit: settings.time_limit.map(nanoseconds),

@@ -43,6 +43,20 @@ pub trait DiskTap: Send + Sync {
     fn changed(&self, node: NodeId, change: &DiskChange<'_>);
 }
 
+/// One connection of a run: the slot that the network keeps it in, which others have before and after it, and how many
+/// had it before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConnectionId {
+    pub slot: u32,
+    pub generation: u32,
+}
+
+/// Receives every byte that processes write to connections, in the order of each direction, whether or not it arrives.
+pub trait NetworkTap: Send + Sync {
+    /// `by_client`: the end that asked for the connection wrote.
+    fn written(&self, connection: ConnectionId, by_client: bool, bytes: &[u8]);
+}
+
 /// Receives what became of tasks that panicked, or went round for ever.
 pub trait TaskTap: Send + Sync {
     fn failed(&self, failure: &TaskFailure);

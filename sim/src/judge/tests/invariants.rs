@@ -29,8 +29,8 @@ fn correct_writes_over_a_clean_move_are_clean_and_every_check_compared_something
         judgement.comparisons.iter().filter(|(_, count)| **count == 0).map(|(check, _)| *check).collect();
     assert_eq!(
         idle,
-        ["R2", "R3", "S12", "S23", "S3"],
-        "nobody began anew or was stale, nothing was sent at acks=1, and nobody is eligible besides"
+        ["P1", "P2", "Q5", "Q6", "R2", "R3", "S12", "S23", "S3"],
+        "no network, no quorum, nobody began anew or was stale, nothing was sent at acks=1, and nobody is eligible besides"
     );
 }
 

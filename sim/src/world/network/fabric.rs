@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use super::connection::{Connection, Direction, End, EndState, Item};
@@ -21,6 +22,7 @@ use super::link::{Link, next_retransmission};
 use crate::world::host::Host;
 use crate::world::schedule::{Event, Schedule};
 use crate::world::streams;
+use crate::world::tap::{ConnectionId, NetworkTap};
 use crate::world::trace::{Happening, Trace, Travelling};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -109,6 +111,7 @@ pub(in crate::world) struct Network {
     /// How often each block, lifted ones too, held up, lost or broke something.
     effects: BTreeMap<BlockId, u64>,
     counters: NetworkCounters,
+    pub tap: Option<Arc<dyn NetworkTap>>,
 }
 
 enum Block {
@@ -146,6 +149,7 @@ impl Network {
             next_block: 0,
             effects: BTreeMap::new(),
             counters: NetworkCounters::default(),
+            tap: None,
         }
     }
 
@@ -350,9 +354,13 @@ impl Network {
         outgoing.credit -= size;
         let bytes = &bytes[..size];
         outgoing.buffer.extend(bytes);
+        let id = ConnectionId { slot: connection, generation: state.generation };
         let (from, to) = (state.ends[end].host, state.ends[1 - end].host);
         let checksum = crc32c::crc32c(bytes);
         around.trace.record(around.now, Happening::Sent { from, to, connection, size, checksum });
+        if let Some(tap) = &self.tap {
+            tap.written(id, end == 0, bytes);
+        }
         self.send_item(connection, end, Travelling::Data, size, around);
         Poll::Ready(Ok(size))
     }
