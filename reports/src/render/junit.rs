@@ -164,7 +164,8 @@ mod tests {
         assert_eq!(names, ["unclean-election default", "unclean-election safe"]);
         assert_eq!((read.suites[0].failures, read.suites[1].failures), (2, 0));
         assert_eq!(read.suites[1].errors, 1, "a promise that was not met is an error");
-        let lost = read.suites[0].cases.iter().find(|case| case.original_name == "V1 lost write").expect("its case");
+        let lost =
+            read.suites[0].cases.iter().find(|case| case.original_name == "V1 lost write").expect("its case");
         let junit_parser::TestStatus::Failure(failure) = &lost.status else { panic!("{lost:?}") };
         assert!(failure.text.trim_start().starts_with("acked repro AK1.x"), "{failure:?}");
         assert!(failure.message.contains("is <gone>"), "escaped, and read back: {failure:?}");

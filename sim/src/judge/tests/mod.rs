@@ -441,7 +441,12 @@ impl Stage {
                 partition,
                 found_bytes: 0,
                 kept_bytes: 0,
+                log_start_offset: 0,
                 log_end_offset,
+                high_watermark: 0,
+                recovery_point: None,
+                epochs_found: None,
+                epochs: Vec::new(),
                 clean: false,
             },
         );
