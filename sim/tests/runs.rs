@@ -116,6 +116,14 @@ fn provoke(kind: &str) -> Plan {
             faults[0].nodes.clear();
             faults[0].sides = Some((vec!["leader(orders-0)".into()], vec!["followers(orders-0)".into()]));
         }
+        "alter-config" => {
+            faults[0].nodes.clear();
+            for (name, value) in
+                [("topic", "orders"), ("set", "min.insync.replicas=1"), ("then", "min.insync.replicas=2")]
+            {
+                faults[0].arguments.insert(name.into(), value.into());
+            }
+        }
         "delay" | "drop" => {
             faults[0].nodes.clear();
             faults[0].sides = Some((vec!["followers(orders-0)".into()], vec!["leader(orders-0)".into()]));
@@ -140,6 +148,7 @@ fn provoke(kind: &str) -> Plan {
             faults[0].lasts = at(1);
             faults[0].arguments.insert("clean".into(), "true".into());
         }
+        "reassign" => faults[0].nodes = vec!["orders-0".into()],
         "move-leader" => {
             faults[0] = fault("one", kind, &["orders-0"], 9, 0);
             faults.insert(0, fault("away", "stop", &["replica(orders-0,0)"], 1, 2));

@@ -3,6 +3,7 @@
 //!
 //! A fault whose effect counter stays zero proved nothing: its seed is vacuous, never green.
 
+mod alter_config;
 mod arguments;
 mod clock;
 mod crash;
@@ -70,6 +71,7 @@ pub struct FaultKind {
 
 /// Every kind, sorted by name.
 pub static FAULTS: &[FaultKind] = &[
+    alter_config::ALTER_CONFIG,
     split::CLIENT_CUT_FROM_LEADER,
     messages::CLIENT_DISCONNECT,
     clock::CLOCK_DRIFT,

@@ -93,7 +93,10 @@ const CLASSES: [(&str, Make); 18] = [
     }),
     ("move", |draws| {
         let partition = draws.partition();
-        draws.fault("move-leader", vec![partition], &[])
+        match draws.below(2) {
+            0 => draws.fault("move-leader", vec![partition], &[]),
+            _ => draws.fault("reassign", vec![partition], &[("order", "rotate")]),
+        }
     }),
     ("power", |draws| draws.power("power-loss")),
     ("power-again", |draws| draws.power("power-loss-in-recovery")),

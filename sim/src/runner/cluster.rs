@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use acked_client::{Admin, ElectionKind};
+use acked_client::{Admin, ElectionKind, SettingsOf};
 use acked_core::{NodeId, Rules, TopicPartition};
 use acked_node::{Node, NodeConfig, NodeHandle};
 use acked_wire::error_code;
@@ -477,6 +477,17 @@ impl Cluster {
         let text = format!("{topic}-{index} on {}: {}", names.join(" "), error_code::name(code));
         self.tell(plan, &replicas, true, false, &text);
         code == error_code::NONE && self.elect(plan, topic, index, ElectionKind::Preferred).await
+    }
+
+    /// Changes a setting of a topic; whether the controller took it.
+    pub async fn alter_topic(&self, plan: &FaultPlan, topic: &str, name: &str, value: &str) -> bool {
+        let operation = self.recorder.call(self.client, "incremental-alter-configs");
+        let result = self.admin.alter_settings(SettingsOf::Topic(topic), &[(name, Some(value))]).await;
+        let code = result.as_ref().err().map_or(error_code::NONE, |error| error.code);
+        self.recorder.client(&crate::judge::ClientEvent::CallEnded { operation, code });
+        let text = format!("{topic} {name}={value}: {}", error_code::name(code));
+        self.tell(plan, &[], true, false, &text);
+        code == error_code::NONE
     }
 
     /// Whether the state that a fault is tied to holds; leader changes are counted from now on.
