@@ -202,10 +202,12 @@ impl Client for Task {
                 self.forget_undelivered(&topic, partition);
                 ConsumerInput::Unassign { topic, partition }
             }
-            Event::Command(Command::Poll { max_wait, answer }) => match self.poll(max_wait, answer) {
-                Some(input) => input,
-                None => return Flow::Continue,
-            },
+            Event::Command(Command::Poll { max_wait, answer }) => {
+                match self.poll(max_wait, answer, transport.wall_clock_ms()) {
+                    Some(input) => input,
+                    None => return Flow::Continue,
+                }
+            }
             Event::Command(Command::Position { topic, partition, answer }) => {
                 let _ = answer.send(self.position(&topic, partition));
                 return Flow::Continue;
@@ -232,14 +234,19 @@ impl Client for Task {
 }
 
 impl Task {
-    fn poll(&mut self, max_wait: Duration, answer: oneshot::Sender<Polled>) -> Option<ConsumerInput> {
+    fn poll(
+        &mut self,
+        max_wait: Duration,
+        answer: oneshot::Sender<Polled>,
+        wall_clock_ms: i64,
+    ) -> Option<ConsumerInput> {
         if self.undelivered != Polled::default() {
             self.deliver(answer, Polled::default());
             return None;
         }
         self.polls += 1;
         self.poller = Some(answer);
-        Some(ConsumerInput::Poll { poll: self.polls, max_wait })
+        Some(ConsumerInput::Poll { poll: self.polls, max_wait, wall_clock_ms })
     }
 
     fn position(&self, topic: &Arc<str>, partition: i32) -> Option<i64> {

@@ -32,6 +32,11 @@ pub(crate) struct Transport<E: Env> {
 }
 
 impl<E: Env> Transport<E> {
+    /// Milliseconds since 1970 by this host's wall clock.
+    pub(crate) fn wall_clock_ms(&self) -> i64 {
+        self.env.wall_clock_ms()
+    }
+
     pub(crate) fn new(env: E, client_id: &str) -> Transport<E> {
         Transport {
             env,

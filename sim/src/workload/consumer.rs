@@ -145,11 +145,13 @@ async fn poll(
 /// where the logs part, or from the first record.
 fn take_event(event: &Event, consumer: &Consumer, client: u32, recorder: &Recorder) {
     let (topic, index, from, to, reason) = match event {
-        Event::Truncated { topic, partition, offset, end_offset, resumes_at, .. } => {
-            if resumes_at.is_none() {
-                consumer.seek(topic.clone(), *partition, *end_offset, None);
+        Event::Truncated { topic, partition, offset, diverges_at, resets, .. } => {
+            match diverges_at {
+                _ if *resets => {}
+                Some((end, epoch)) => consumer.seek(topic.clone(), *partition, *end, Some(*epoch)),
+                None => consumer.assign(topic.clone(), *partition, Start::Earliest),
             }
-            let to = Some(resumes_at.unwrap_or(*end_offset));
+            let to = diverges_at.map(|(end, _)| end);
             (topic, *partition, *offset, to, ResetReason::Truncation)
         }
         Event::OutOfRange { topic, partition, offset, resets } => {

@@ -3,11 +3,12 @@
 use acked_wire::api::fetch::{FetchResponse, PartitionData};
 use acked_wire::api::list_offsets::ListOffsetsResponse;
 use acked_wire::api::metadata::MetadataResponse;
+use acked_wire::api::offset_for_leader_epoch::OffsetForLeaderEpochResponse;
 use acked_wire::{ResponseBody, Uuid, error_code};
 
 use super::Event;
 use super::assigned::{Position, Serial};
-use super::machine::{Asked, Consumer, ConsumerEffect, Fetching, Key, Listing, Purpose};
+use super::machine::{Asked, Consumer, ConsumerEffect, Fetching, Key, Listing, Purpose, Validating};
 use super::records::{Reading, read};
 use crate::client::{ClusterView, LinkEvent};
 use crate::settings::{IsolationLevel, OffsetReset};
@@ -35,6 +36,9 @@ impl Consumer {
                 (Asked::Offsets(listings), ResponseBody::ListOffsets(answer)) => {
                     self.on_listed(listings, &answer, out);
                 }
+                (Asked::Epochs(asked), ResponseBody::OffsetForLeaderEpoch(answer)) => {
+                    self.on_epoch_ends(asked, &answer, out);
+                }
                 // An answer to something else than was asked is as good as none.
                 (asked, _) => self.on_failed(asked, error_code::NETWORK_EXCEPTION, out),
             },
@@ -48,6 +52,15 @@ impl Consumer {
                 self.fetching.remove(&node);
                 for fetching in partitions {
                     self.on_code(&fetching.key, fetching.serial, code);
+                }
+            }
+            Asked::Epochs(asked) => {
+                for validating in asked {
+                    match code {
+                        // As Kafka's consumer with a broker that cannot be asked.
+                        error_code::UNSUPPORTED_VERSION => self.on_valid(&validating),
+                        code => self.on_code(&validating.key, validating.serial, code),
+                    }
                 }
             }
             Asked::Offsets(listings) => {
@@ -131,13 +144,15 @@ impl Consumer {
             return;
         };
         assigned.pending = None;
-        let Position::At { offset, leader_epoch } = assigned.position else {
+        let Position::At { offset, .. } = assigned.position else {
             panic!("a partition is fetched at a position")
         };
         let diverging = &answer.diverging_epoch;
         if diverging.epoch >= 0 || diverging.end_offset >= 0 {
-            let (epoch, end_offset) = (diverging.epoch, diverging.end_offset);
-            self.on_truncated(key, offset, leader_epoch.unwrap_or(-1), epoch, end_offset);
+            // It was not asked for; a leader that says so and means nothing by it is asked again later.
+            if !self.on_epoch_end(key, diverging.epoch, diverging.end_offset) {
+                self.back_off(key, error_code::NONE, None);
+            }
             return;
         }
         assigned.failures = 0;
@@ -153,9 +168,13 @@ impl Consumer {
         };
         let read = read(bytes, reading);
         assert!(assigned.records.is_empty(), "nothing is fetched while records wait");
+        for record in &read.records {
+            assigned.read_epochs.read(record.leader_epoch, record.offset);
+        }
         assigned.records.extend(read.records);
         if let Some((next, epoch)) = read.next {
             assert!(next > offset, "reading moves forward");
+            assigned.read_epochs.read(epoch, next - 1);
             assigned.position =
                 Position::At { offset: next, leader_epoch: Some(epoch).filter(|epoch| *epoch >= 0) };
         }
@@ -166,28 +185,76 @@ impl Consumer {
         }
     }
 
-    /// The leader's log is not the one that was read.
-    pub(super) fn on_truncated(
+    /// Leaders said where the epochs of positions end in their logs.
+    pub(super) fn on_epoch_ends(
         &mut self,
-        key: &Key,
-        offset: i64,
-        leader_epoch: i32,
-        epoch: i32,
-        end_offset: i64,
+        asked: Vec<Validating>,
+        answer: &OffsetForLeaderEpochResponse,
+        out: &mut Output<ConsumerEffect>,
     ) {
-        self.counters.truncations += 1;
-        let resets = self.settings.auto_offset_reset != OffsetReset::None;
-        let common = end_offset.clamp(0, offset);
-        let assigned = self.assigned.get_mut(key).expect("the partition was just found");
-        if resets {
-            let leader_epoch = Some(epoch).filter(|epoch| *epoch >= 0);
-            assigned.position = Position::At { offset: common, leader_epoch };
-        } else {
-            assigned.halted = true;
+        for validating in asked {
+            let topics = answer.topics.iter().filter(|topic| topic.topic == *validating.key.0);
+            let mut answers = topics.flat_map(|topic| &topic.partitions);
+            let told = answers.find(|partition| partition.partition == validating.key.1);
+            let code = told.map_or(error_code::NETWORK_EXCEPTION, |told| told.error_code);
+            let Some(told) = told.filter(|_| code == error_code::NONE) else {
+                self.on_code(&validating.key, validating.serial, code);
+                continue;
+            };
+            let (leader_epoch, end_offset) = (told.leader_epoch, told.end_offset);
+            let assigned = self.assigned.get_mut(&validating.key);
+            if assigned.is_some_and(|assigned| assigned.pending == Some(validating.serial))
+                && !self.on_epoch_end(&validating.key, leader_epoch, end_offset)
+            {
+                self.on_valid(&validating);
+            }
         }
+        self.answer_poll(out);
+    }
+
+    /// The position is one of the leader's log, as far as can be known.
+    fn on_valid(&mut self, validating: &Validating) {
+        let assigned = self.assigned.get_mut(&validating.key);
+        if let Some(assigned) = assigned.filter(|assigned| assigned.pending == Some(validating.serial)) {
+            assigned.pending = None;
+            assigned.failures = 0;
+            assigned.valid_in = Some(validating.leader_epoch);
+        }
+    }
+
+    /// Of the epochs up to that of the position, the leader's newest is `epoch`, and ends at `end_offset`. Gives whether
+    /// something that was read is not in the leader's log; then the application is told.
+    pub(super) fn on_epoch_end(&mut self, key: &Key, epoch: i32, end_offset: i64) -> bool {
+        let assigned = self.assigned.get_mut(key).expect("the partition was just found");
+        let Position::At { offset, leader_epoch } = assigned.position else {
+            panic!("only a position is validated")
+        };
+        let is_known = epoch >= 0 && end_offset >= 0;
+        let shared_end = assigned.read_epochs.shared_end(epoch, end_offset);
+        if is_known && shared_end >= offset {
+            return false;
+        }
+        self.counters.truncations += 1;
+        assigned.pending = None;
+        assigned.failures = 0;
+        assigned.valid_in = None;
+        let diverges_at = is_known.then_some((shared_end, epoch));
+        let resets = match diverges_at {
+            Some((shared_end, epoch)) if self.settings.auto_offset_reset != OffsetReset::None => {
+                assigned.position = Position::At { offset: shared_end, leader_epoch: Some(epoch) };
+                assigned.read_epochs.cut(shared_end);
+                true
+            }
+            Some(_) => {
+                assigned.halted = true;
+                false
+            }
+            None => self.reset(key, offset),
+        };
+        let leader_epoch = leader_epoch.unwrap_or(-1);
         let (topic, partition) = key.clone();
-        let resumes_at = resets.then_some(common);
-        self.events.push(Event::Truncated { topic, partition, offset, leader_epoch, end_offset, resumes_at });
+        self.events.push(Event::Truncated { topic, partition, offset, leader_epoch, diverges_at, resets });
+        true
     }
 
     /// A fetch brought an error instead of records.
@@ -210,24 +277,27 @@ impl Consumer {
     }
 
     pub(super) fn on_out_of_range(&mut self, key: &Key, offset: i64) {
-        let assigned = self.assigned.get_mut(key).expect("the partition was just found");
-        let resets = match self.settings.auto_offset_reset {
-            OffsetReset::Earliest => {
-                assigned.position = Position::Earliest;
-                true
-            }
-            OffsetReset::Latest => {
-                assigned.position = Position::Latest;
-                true
-            }
-            OffsetReset::None => {
-                assigned.halted = true;
-                false
-            }
-        };
-        assigned.given_up = resets.then_some(offset);
+        let resets = self.reset(key, offset);
         let (topic, partition) = key.clone();
         self.events.push(Event::OutOfRange { topic, partition, offset, resets });
+    }
+
+    /// Gives a position up and goes where `auto.offset.reset` says; false when it says nothing, and a seek is waited for.
+    fn reset(&mut self, key: &Key, offset: i64) -> bool {
+        let assigned = self.assigned.get_mut(key).expect("the partition was just found");
+        let position = match self.settings.auto_offset_reset {
+            OffsetReset::Earliest => Position::Earliest,
+            OffsetReset::Latest => Position::Latest,
+            OffsetReset::ByDuration(age) => Position::NotOlderThan(age),
+            OffsetReset::None => {
+                assigned.halted = true;
+                return false;
+            }
+        };
+        assigned.position = position;
+        assigned.read_epochs = Default::default();
+        assigned.given_up = Some(offset);
+        true
     }
 
     /// Asks again later, of a leader known anew; or not at all. `reported` says whether, and with which `halted`, the
@@ -255,37 +325,58 @@ impl Consumer {
             let mut answers = topics.flat_map(|topic| &topic.partitions);
             let offset = match answers.find(|partition| partition.partition_index == listing.key.1) {
                 Some(found) if found.error_code != error_code::NONE => Err(found.error_code),
-                Some(found) if found.offset >= 0 => Ok(found.offset),
-                _ => Err(error_code::NETWORK_EXCEPTION),
+                Some(found) => Ok((found.offset, found.leader_epoch)),
+                None => Err(error_code::NETWORK_EXCEPTION),
             };
             self.on_offset(listing, offset, out);
         }
     }
 
+    /// `found` is an offset, -1 when there is none such, and the leader epoch before it, -1 when not known.
     pub(super) fn on_offset(
         &mut self,
         listing: Listing,
-        offset: Result<i64, i16>,
+        found: Result<(i64, i32), i16>,
         out: &mut Output<ConsumerEffect>,
     ) {
-        match listing.purpose {
-            Purpose::Question(question) => self.on_question(question, offset, out),
-            Purpose::Position(serial) => match offset {
-                Err(code) => self.on_code(&listing.key, serial, code),
-                Ok(offset) => {
-                    let assigned = self.assigned.get_mut(&listing.key);
-                    if let Some(assigned) = assigned.filter(|assigned| assigned.pending == Some(serial)) {
-                        assigned.pending = None;
-                        assigned.failures = 0;
-                        // Nothing was read yet, so there is no history to compare.
-                        assigned.position = Position::At { offset, leader_epoch: None };
-                        if let Some(from) = assigned.given_up.take() {
-                            let (topic, partition) = listing.key;
-                            self.events.push(Event::Reset { topic, partition, from, offset });
-                        }
-                    }
-                }
-            },
+        match (listing.purpose, found) {
+            (Purpose::Question(question), Ok((0.., _)) | Err(_)) => {
+                self.on_question(question, found.map(|(offset, _)| offset), out);
+            }
+            (Purpose::Question(question), Ok(_)) => {
+                self.on_question(question, Err(error_code::NETWORK_EXCEPTION), out);
+            }
+            (Purpose::Position(serial), Err(code)) => self.on_code(&listing.key, serial, code),
+            (Purpose::Position(serial), Ok((offset, leader_epoch))) => {
+                self.on_start(listing.key, serial, offset, leader_epoch);
+            }
+        }
+    }
+
+    /// A leader said where to begin.
+    fn on_start(&mut self, key: Key, serial: Serial, offset: i64, leader_epoch: i32) {
+        let Some(assigned) = self.assigned.get_mut(&key).filter(|assigned| assigned.pending == Some(serial))
+        else {
+            return;
+        };
+        match assigned.position {
+            // No record is as young as that: what comes is.
+            Position::NotOlderThan(_) if offset < 0 => {
+                assigned.pending = None;
+                assigned.position = Position::Latest;
+                return;
+            }
+            _ if offset < 0 => return self.on_code(&key, serial, error_code::NETWORK_EXCEPTION),
+            _ => {}
+        }
+        assigned.pending = None;
+        assigned.failures = 0;
+        let leader_epoch = Some(leader_epoch).filter(|epoch| *epoch >= 0);
+        assigned.position = Position::At { offset, leader_epoch };
+        assigned.valid_in = None;
+        if let Some(from) = assigned.given_up.take() {
+            let (topic, partition) = key;
+            self.events.push(Event::Reset { topic, partition, from, offset });
         }
     }
 

@@ -41,6 +41,8 @@ pub enum ConsumerInput {
     Poll {
         poll: u64,
         max_wait: Duration,
+        /// Milliseconds since 1970 by this client's wall clock.
+        wall_clock_ms: i64,
     },
     /// Say `Listed` with the first or the end offset of a partition, assigned or not.
     ListOffset {
@@ -85,6 +87,7 @@ pub(super) type Key = (Arc<str>, i32);
 pub(super) enum Asked {
     Metadata,
     Fetch { node: NodeId, partitions: Vec<Fetching> },
+    Epochs(Vec<Validating>),
     Offsets(Vec<Listing>),
 }
 
@@ -93,6 +96,14 @@ pub(super) struct Fetching {
     pub(super) key: Key,
     pub(super) topic: Uuid,
     pub(super) serial: Serial,
+}
+
+#[derive(Debug)]
+pub(super) struct Validating {
+    pub(super) key: Key,
+    pub(super) serial: Serial,
+    /// The leader epoch in which the position is asked about.
+    pub(super) leader_epoch: i32,
 }
 
 #[derive(Debug)]
@@ -136,6 +147,8 @@ pub struct Consumer {
     pub(super) assigned: BTreeMap<Key, Assigned>,
     pub(super) questions: BTreeMap<u64, Question>,
     pub(super) poll: Option<Poll>,
+    /// The wall clock at the last poll, and when that was.
+    pub(super) wall_clock: (i64, Time),
     pub(super) events: Vec<Event>,
     /// Brokers with a fetch on its way: one at a time.
     pub(super) fetching: BTreeSet<NodeId>,
@@ -166,6 +179,7 @@ impl Consumer {
             assigned: BTreeMap::new(),
             questions: BTreeMap::new(),
             poll: None,
+            wall_clock: (0, Time::ZERO),
             events: Vec::new(),
             fetching: BTreeSet::new(),
             served: None,
@@ -188,7 +202,7 @@ impl Consumer {
         match (assigned.records.front(), assigned.position) {
             (Some(record), _) => Some(record.offset),
             (None, Position::At { offset, .. }) => Some(offset),
-            (None, Position::Earliest | Position::Latest) => None,
+            (None, Position::Earliest | Position::Latest | Position::NotOlderThan(_)) => None,
         }
     }
 
@@ -201,7 +215,8 @@ impl Consumer {
             ConsumerInput::Unassign { topic, partition } => {
                 self.assigned.remove(&(topic, partition));
             }
-            ConsumerInput::Poll { poll, max_wait } => {
+            ConsumerInput::Poll { poll, max_wait, wall_clock_ms } => {
+                self.wall_clock = (wall_clock_ms, now);
                 self.poll = Some(Poll { poll, deadline: now.saturating_add(max_wait) });
             }
             ConsumerInput::ListOffset { question, topic, partition, end, max_wait } => {
@@ -219,6 +234,7 @@ impl Consumer {
         self.answer_poll(out);
         self.expire_questions(out);
         self.list_offsets();
+        self.validate();
         self.fetch();
         self.ask_for_metadata();
         out.effects.extend(self.network.drain(..).map(ConsumerEffect::Network));

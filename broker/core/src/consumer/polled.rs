@@ -32,15 +32,17 @@ pub struct ConsumedRecord {
 /// Something that the application must know besides records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The log that was read up to `offset` (of `leader_epoch`) is gone from `end_offset` on: what was read between is no longer there. Reading
-    /// goes on at `resumes_at`, or waits for a seek when `None` (`auto.offset.reset=none`).
+    /// What was read up to `offset`, the last of it in `leader_epoch`, is no longer there from some offset on.
     Truncated {
         topic: Arc<str>,
         partition: i32,
         offset: i64,
         leader_epoch: i32,
-        end_offset: i64,
-        resumes_at: Option<i64>,
+        /// The first offset that is gone, and the epoch before it; `None` when the leader cannot say.
+        diverges_at: Option<(i64, i32)>,
+        /// Reading goes on there, or where `auto.offset.reset` says when the leader cannot. Otherwise it waits for a
+        /// seek (`auto.offset.reset=none`).
+        resets: bool,
     },
     /// The leader has no record at `offset`: it is below its first or above its last. Reading goes on where
     /// `auto.offset.reset` says, or waits for a seek when `resets` is false.

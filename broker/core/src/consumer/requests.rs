@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use acked_wire::api::fetch::{FetchPartition, FetchRequest, FetchTopic};
 use acked_wire::api::list_offsets::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
+use acked_wire::api::offset_for_leader_epoch::{
+    OffsetForLeaderEpochRequest, OffsetForLeaderPartition, OffsetForLeaderTopic,
+};
 use acked_wire::{RequestBody, Str};
 
 use super::assigned::{Position, Serial};
 use super::machine::{
-    Asked, Consumer, EARLIEST_TIMESTAMP, Fetching, Key, LATEST_TIMESTAMP, Listing, Purpose,
+    Asked, Consumer, EARLIEST_TIMESTAMP, Fetching, Key, LATEST_TIMESTAMP, Listing, Purpose, Validating,
 };
 use crate::NodeId;
 use crate::client::{ClusterView, Peer};
@@ -24,6 +27,7 @@ impl Consumer {
                 let timestamp = match self.assigned[&key].position {
                     Position::Earliest => EARLIEST_TIMESTAMP,
                     Position::Latest => LATEST_TIMESTAMP,
+                    Position::NotOlderThan(age) => self.wall_clock_before(age),
                     Position::At { .. } => continue,
                 };
                 let Some(node) = self.reachable_leader(&key) else { continue };
@@ -77,6 +81,71 @@ impl Consumer {
         self.links.send(self.now, Peer::Node(node), body, true, asked, &mut self.network);
     }
 
+    /// The wall clock so long ago, in milliseconds since 1970; not before them.
+    fn wall_clock_before(&self, age: Duration) -> i64 {
+        let (at_poll, polled_at) = self.wall_clock;
+        let milliseconds = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        let now = at_poll.saturating_add(milliseconds(self.now.saturating_sub(polled_at)));
+        now.saturating_sub(milliseconds(age)).max(0)
+    }
+
+    /// The leader epoch in which a position still has to be found valid.
+    fn unvalidated(&self, key: &Key) -> Option<i32> {
+        let epoch = self.view.leader(&key.0, key.1)?.leader_epoch;
+        (self.assigned[key].valid_in != Some(epoch)).then_some(epoch)
+    }
+
+    /// Asks leaders of a newer epoch, while a poll waits, whether what was read before is still there (KIP-320).
+    pub(super) fn validate(&mut self) {
+        if self.poll.is_none() {
+            return;
+        }
+        let mut drafts: BTreeMap<NodeId, Vec<(Validating, i32)>> = BTreeMap::new();
+        for key in self.asking() {
+            let Position::At { leader_epoch: read_in, .. } = self.assigned[&key].position else { continue };
+            let Some(leader_epoch) = self.unvalidated(&key) else { continue };
+            match read_in.filter(|_| leader_epoch >= 0) {
+                Some(read_in) => {
+                    let Some(node) = self.reachable_leader(&key) else { continue };
+                    let serial = self.pend(&key);
+                    drafts.entry(node).or_default().push((Validating { key, serial, leader_epoch }, read_in));
+                }
+                // There is nothing to compare: no record was read, or the broker knows no epochs.
+                None => {
+                    let assigned = self.assigned.get_mut(&key).expect("the partition was just found");
+                    assigned.valid_in = Some(leader_epoch);
+                }
+            }
+        }
+        for (node, draft) in drafts {
+            self.send_validation(node, draft);
+        }
+    }
+
+    fn send_validation(&mut self, node: NodeId, draft: Vec<(Validating, i32)>) {
+        let mut topics: Vec<OffsetForLeaderTopic> = Vec::new();
+        let mut asked = Vec::with_capacity(draft.len());
+        for (validating, read_in) in draft {
+            let (topic, index) = &validating.key;
+            if topics.last().is_none_or(|last| last.topic != **topic) {
+                topics.push(OffsetForLeaderTopic { topic: Str::from(&**topic), ..Default::default() });
+            }
+            topics.last_mut().expect("one was pushed").partitions.push(OffsetForLeaderPartition {
+                partition: *index,
+                current_leader_epoch: validating.leader_epoch,
+                leader_epoch: read_in,
+                ..Default::default()
+            });
+            asked.push(validating);
+        }
+        let body = RequestBody::OffsetForLeaderEpoch(OffsetForLeaderEpochRequest {
+            replica_id: -1,
+            topics,
+            ..Default::default()
+        });
+        self.links.send(self.now, Peer::Node(node), body, true, Asked::Epochs(asked), &mut self.network);
+    }
+
     /// Fetches while a poll waits: one request to each leader, for all of its partitions without records.
     pub(super) fn fetch(&mut self) {
         if self.poll.is_none() {
@@ -84,7 +153,10 @@ impl Consumer {
         }
         let mut drafts: BTreeMap<NodeId, Vec<(Fetching, FetchPartition)>> = BTreeMap::new();
         for key in self.asking() {
-            let Position::At { offset, leader_epoch } = self.assigned[&key].position else { continue };
+            let Position::At { offset, .. } = self.assigned[&key].position else { continue };
+            if self.unvalidated(&key).is_some() {
+                continue;
+            }
             let Some(node) = self.reachable_leader(&key) else { continue };
             let Some(topic) = self.view.topic_id(&key.0) else { continue };
             if self.fetching.contains(&node) {
@@ -95,7 +167,6 @@ impl Consumer {
                 partition: key.1,
                 current_leader_epoch: leader.map_or(-1, |leader| leader.leader_epoch),
                 fetch_offset: offset,
-                last_fetched_epoch: leader_epoch.unwrap_or(-1),
                 partition_max_bytes: self.settings.max_partition_fetch_bytes,
                 ..Default::default()
             };

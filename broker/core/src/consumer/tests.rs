@@ -10,6 +10,9 @@ use acked_wire::api::list_offsets::{
 use acked_wire::api::metadata::{
     MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
 };
+use acked_wire::api::offset_for_leader_epoch::{
+    EpochEndOffset, OffsetForLeaderEpochResponse, OffsetForLeaderTopicResult,
+};
 use acked_wire::batch::BatchBuilder;
 use acked_wire::{RequestBody, ResponseBody, Str, Uuid, error_code};
 use bytes::BytesMut;
@@ -31,6 +34,8 @@ struct Log {
     leader: i32,
     leader_epoch: i32,
     epochs: Vec<i32>,
+    /// It answers as if it had no epoch that is asked for.
+    forgets_epochs: bool,
 }
 
 impl Log {
@@ -49,7 +54,13 @@ impl Log {
             RequestBody::Fetch(request) => ResponseBody::Fetch(self.fetch(node, request)),
             RequestBody::ListOffsets(request) => {
                 let asked = &request.topics[0].partitions[0];
-                let offset = if asked.timestamp == -2 { 0 } else { self.epochs.len() as i64 };
+                let offset = match asked.timestamp {
+                    -2 => 0,
+                    -1 => self.epochs.len() as i64,
+                    // A record's timestamp is its offset.
+                    time if time < self.epochs.len() as i64 => time,
+                    _ => -1,
+                };
                 let partition = match self.refusal(node, asked.current_leader_epoch) {
                     Some(error_code) => ListOffsetsPartitionResponse { error_code, ..Default::default() },
                     None => ListOffsetsPartitionResponse { offset, ..Default::default() },
@@ -63,8 +74,36 @@ impl Log {
                     ..Default::default()
                 })
             }
+            RequestBody::OffsetForLeaderEpoch(request) => {
+                let asked = &request.topics[0].partitions[0];
+                let partition = match self.refusal(node, asked.current_leader_epoch) {
+                    Some(error_code) => EpochEndOffset { error_code, ..Default::default() },
+                    None => self.epoch_end(asked.leader_epoch),
+                };
+                ResponseBody::OffsetForLeaderEpoch(OffsetForLeaderEpochResponse {
+                    topics: vec![OffsetForLeaderTopicResult {
+                        topic: Str::from("t"),
+                        partitions: vec![partition],
+                        ..Default::default()
+                    }],
+                    ..Default::default()
+                })
+            }
             other => panic!("a consumer does not ask {:?}", other.key()),
         }
+    }
+
+    /// The newest epoch up to the asked one, and where its last record ends.
+    fn epoch_end(&self, asked: i32) -> EpochEndOffset {
+        if self.forgets_epochs {
+            return EpochEndOffset::default();
+        }
+        let last = self.epochs.iter().rposition(|epoch| *epoch <= asked);
+        let (leader_epoch, end_offset) = match last {
+            Some(last) => (self.epochs[last], last as i64 + 1),
+            None => (asked, 0),
+        };
+        EpochEndOffset { leader_epoch, end_offset, ..Default::default() }
     }
 
     fn metadata(&self) -> MetadataResponse {
@@ -100,15 +139,8 @@ impl Log {
     fn fetch(&self, node: i32, request: &FetchRequest) -> FetchResponse {
         let asked = &request.topics[0].partitions[0];
         let mut answer = PartitionData::default();
-        // Where the last record of an epoch up to the asked one ends, and its epoch.
-        let shared = self.epochs.iter().rposition(|epoch| *epoch <= asked.last_fetched_epoch);
-        let (epoch, end) = shared.map_or((0, 0), |last| (self.epochs[last], last as i64 + 1));
         if let Some(code) = self.refusal(node, asked.current_leader_epoch) {
             answer.error_code = code;
-        } else if asked.last_fetched_epoch >= 0
-            && (epoch < asked.last_fetched_epoch || end < asked.fetch_offset)
-        {
-            (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) = (epoch, end);
         } else if asked.fetch_offset > self.epochs.len() as i64 {
             answer.error_code = error_code::OFFSET_OUT_OF_RANGE;
         } else {
@@ -139,6 +171,9 @@ struct World {
     /// Node and unanswered requests of each connection that is up.
     wires: BTreeMap<ConnectionId, (i32, Vec<(i32, RequestBody)>)>,
     connecting: Vec<(ConnectionId, i32)>,
+    /// Questions where an epoch ends.
+    validations: usize,
+    wall_clock_ms: i64,
     polled: Vec<Polled>,
     listed: Vec<Result<i64, i16>>,
 }
@@ -156,9 +191,11 @@ fn world(reset: OffsetReset) -> World {
     World {
         now: Time::ZERO,
         consumer: Consumer::new(settings, bootstrap, ChaCha8Rng::seed_from_u64(1)),
-        log: Log { leader: 1, leader_epoch: 0, epochs: Vec::new() },
+        log: Log { leader: 1, leader_epoch: 0, epochs: Vec::new(), forgets_epochs: false },
+        validations: 0,
         wires: BTreeMap::new(),
         connecting: Vec::new(),
+        wall_clock_ms: 0,
         polled: Vec::new(),
         listed: Vec::new(),
     }
@@ -191,7 +228,7 @@ impl World {
     }
 
     fn start_poll(&mut self, max_wait: Duration) {
-        self.tell(ConsumerInput::Poll { poll: 1, max_wait });
+        self.tell(ConsumerInput::Poll { poll: 1, max_wait, wall_clock_ms: self.wall_clock_ms });
     }
 
     /// Connects what connects and answers one request; false when there is nothing to do.
@@ -205,6 +242,7 @@ impl World {
         let Some((&connection, (node, requests))) = busy else { return false };
         let node = *node;
         let (correlation, request) = requests.remove(0);
+        self.validations += usize::from(matches!(request, RequestBody::OffsetForLeaderEpoch(_)));
         let body = self.log.serve(node, &request);
         self.tell(ConsumerInput::Network(NetworkInput::Answer { connection, correlation, body }));
         true
@@ -308,8 +346,8 @@ fn truncation_is_reported_and_reading_goes_on_where_the_logs_part() {
         partition: 0,
         offset: 4,
         leader_epoch: 1,
-        end_offset: 2,
-        resumes_at: Some(2),
+        diverges_at: Some((2, 0)),
+        resets: true,
     };
     assert_eq!((polled.records, polled.events), (vec![], vec![event]));
     assert_eq!(world.offsets(), [2, 3, 4]);
@@ -319,10 +357,74 @@ fn truncation_is_reported_and_reading_goes_on_where_the_logs_part() {
 fn truncation_without_a_reset_policy_waits_for_a_seek() {
     let mut world = truncated(OffsetReset::None);
     let polled = world.poll(1000 * MS);
-    assert!(matches!(polled.events[..], [Event::Truncated { resumes_at: None, .. }]));
+    assert!(matches!(polled.events[..], [Event::Truncated { diverges_at: Some((2, 0)), resets: false, .. }]));
     assert_eq!(world.poll(100 * MS), Polled::default());
     world.assign(Start::At { offset: 2, leader_epoch: Some(0) });
     assert_eq!(world.offsets(), [2, 3, 4]);
+}
+
+#[test]
+fn longer_branch_is_no_continuation_of_the_one_that_was_read() {
+    let mut world = world(OffsetReset::Latest);
+    world.log.append(2);
+    world.log.elect(2);
+    world.log.append(1);
+    world.assign(Start::Earliest);
+    assert_eq!(world.offsets(), [0, 1, 2]);
+    // The next leader has none of epoch 1, and more of epoch 0 than was read of it.
+    world.log.epochs = vec![0; 6];
+    world.log.elect(1);
+    let polled = world.poll(1000 * MS);
+    assert!(matches!(polled.events[..], [Event::Truncated { offset: 3, diverges_at: Some((2, 0)), .. }]));
+    assert_eq!(world.offsets(), [2, 3, 4]);
+}
+
+#[test]
+fn leader_that_knows_no_such_epoch_is_asked_where_to_go() {
+    let mut world = truncated(OffsetReset::Latest);
+    world.log.forgets_epochs = true;
+    let polled = world.poll(1000 * MS);
+    assert!(matches!(polled.events[..], [Event::Truncated { diverges_at: None, resets: true, .. }]));
+    world.log.forgets_epochs = false;
+    let polled = world.poll(1000 * MS);
+    assert!(matches!(polled.events[..], [Event::Reset { from: 4, offset: 5, .. }]));
+    world.log.append(1);
+    assert_eq!(world.offsets(), [5]);
+}
+
+#[test]
+fn same_leader_epoch_is_validated_once() {
+    let mut world = world(OffsetReset::None);
+    world.log.append(9);
+    world.assign(Start::At { offset: 1, leader_epoch: Some(0) });
+    for expected in [[1, 2, 3], [4, 5, 6]] {
+        assert_eq!(world.offsets(), expected);
+    }
+    assert_eq!(world.validations, 1);
+    world.log.elect(2);
+    assert_eq!(world.offsets(), [7, 8]);
+    assert_eq!(world.validations, 2);
+}
+
+#[test]
+fn reset_by_duration_goes_to_the_first_record_young_enough_or_to_the_end() {
+    for (now_ms, expected) in [(12, 2), (2, 0), (100, 5)] {
+        let mut world = world(OffsetReset::ByDuration(10 * MS));
+        world.wall_clock_ms = now_ms;
+        world.log.append(5);
+        world.assign(Start::At { offset: 9, leader_epoch: None });
+        // Time does not pass while the leader is asked.
+        world.start_poll(1000 * MS);
+        while world.step() {}
+        world.start_poll(1000 * MS);
+        while world.step() {}
+        let events: Vec<Event> = world.polled.drain(..).flat_map(|polled| polled.events).collect();
+        let reset = events.iter().find_map(|event| match event {
+            Event::Reset { from: 9, offset, .. } => Some(*offset),
+            _ => None,
+        });
+        assert_eq!(reset, Some(expected), "at {now_ms} ms: {events:?}");
+    }
 }
 
 #[test]
@@ -423,5 +525,78 @@ proptest! {
             prop_assert_eq!((record.offset, record.leader_epoch), (offset as i64, *epoch));
         }
         prop_assert_eq!(read.len(), world.log.epochs.len());
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fork {
+    Append(usize),
+    /// A leader takes over that has so many records less of the log, and then so many of an epoch that it alone knows.
+    Elect(usize, usize),
+    Poll,
+}
+
+/// Appends to the model's log and to what is known of each of its records.
+fn append(world: &mut World, branch: &mut Vec<u64>, count: usize, written: &mut u64) {
+    world.log.append(count);
+    for _ in 0..count {
+        *written += 1;
+        branch.push(*written);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// V20 on the model "every record ever written has a number of its own": what a reader holds is always a prefix of
+    /// one log, but between a switch of branches and its being told.
+    #[test]
+    fn no_reader_switches_branches_without_being_told(moves in prop::collection::vec(prop_oneof![
+        (1..5_usize).prop_map(Fork::Append),
+        (0..6_usize, 0..4_usize).prop_map(|(less, own)| Fork::Elect(less, own)),
+        Just(Fork::Poll),
+        Just(Fork::Poll),
+    ], 0..60)) {
+        let mut world = world(OffsetReset::Earliest);
+        world.assign(Start::Earliest);
+        // The number of each record of the log, and of each record that the reader holds.
+        let (mut branch, mut read): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
+        let mut written = 0;
+        for next in moves {
+            match next {
+                Fork::Append(count) => append(&mut world, &mut branch, count, &mut written),
+                Fork::Elect(less, own) => {
+                    let kept = branch.len().saturating_sub(less);
+                    world.log.epochs.truncate(kept);
+                    branch.truncate(kept);
+                    // An epoch in which it led, and which nobody else saw.
+                    world.log.elect(1);
+                    append(&mut world, &mut branch, own, &mut written);
+                    let leader = 1 + world.log.leader_epoch % 2;
+                    world.log.elect(leader);
+                }
+                Fork::Poll => {
+                    let polled = world.poll(20 * MS);
+                    let is_told = polled != Polled::default();
+                    for event in polled.events {
+                        let Event::Truncated { offset, diverges_at, resets: true, .. } = event else {
+                            return Err(TestCaseError::fail(format!("{event:?}")));
+                        };
+                        prop_assert_eq!(offset, read.len() as i64);
+                        let shared = read.iter().zip(&branch).take_while(|(one, other)| one == other).count();
+                        prop_assert_eq!(diverges_at.map(|(end, _)| end), Some(shared as i64));
+                        read.truncate(shared);
+                    }
+                    for record in polled.records {
+                        prop_assert_eq!(record.offset, read.len() as i64);
+                        read.push(branch[read.len()]);
+                    }
+                    if is_told {
+                        let is_prefix = read.len() <= branch.len() && read[..] == branch[..read.len()];
+                        prop_assert!(is_prefix, "{read:?} of {branch:?}");
+                    }
+                }
+            }
+        }
     }
 }
