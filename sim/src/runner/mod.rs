@@ -7,4 +7,4 @@ mod result;
 pub mod timeline;
 pub mod view;
 
-pub use phases::{RunOutput, run};
+pub use phases::{RunOutput, run, run_checked};

@@ -17,7 +17,7 @@ use crate::world::{FailureKind, TaskFailure};
 
 /// What the recorder keeps, behind one lock that nobody else holds across anything.
 pub struct Recorded {
-    /// Gone once the run is judged.
+    /// Gone once the run is judged; `None` from the start when nothing is checked.
     pub judge: Option<Judge>,
     pub view: View,
     pub timeline: Option<Timeline>,
@@ -71,9 +71,9 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub fn new(judge: Judge, timeline: Option<Timeline>) -> Recorder {
+    pub fn new(judge: Option<Judge>, timeline: Option<Timeline>) -> Recorder {
         let recorded = Recorded {
-            judge: Some(judge),
+            judge,
             view: View::default(),
             timeline,
             failures: Vec::new(),

@@ -135,7 +135,7 @@ pub fn schedule(document: &Document, story: &Story<'_>) -> Markup {
                 tr { th { "fault" } th { "kind" } th.n { "first strike" } th.n { "strikes" } th { "hit" } }
                 @for fault in &fired {
                     @let mut nodes: Vec<&str> = fault.spans.iter().flat_map(|span| &span.nodes).map(String::as_str).collect();
-                    @let _ = { nodes.sort_unstable(); nodes.dedup(); };
+                    @let () = { nodes.sort_unstable(); nodes.dedup(); };
                     tr {
                         td { (fault.id) } td { (fault.kind) }
                         td.n { (fault.spans.first().map(|span| seconds(span.from_us)).unwrap_or_default()) " s" }

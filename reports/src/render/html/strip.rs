@@ -235,7 +235,7 @@ fn fault_rows(rows: &mut Rows, faults: &[Fault], scale: Scale) {
                 @let at = if inside || x + width.max(8.0) + wide + 8.0 > RIGHT { x + 6.0 } else { x + width.max(8.0) + 5.0 };
                 @if at >= free && at + wide <= WIDTH {
                     text.halo.small x=(n(at)) y=(n(y + 14.0)) { (text) }
-                    @let _ = { free = at + wide; };
+                    @let () = { free = at + wide; };
                 }
             }
         });
