@@ -22,12 +22,15 @@ use super::reporter::{Place, Reporter};
 use crate::names::{node_name, node_names};
 use crate::world::tap::DiskChange;
 
+/// Base offset and epoch of a batch.
+type Written = (i64, i32);
+
 /// The metadata logs of all nodes, and what is known to be committed in them.
 #[derive(Debug, Default)]
 pub struct QuorumLogs {
     logs: BTreeMap<NodeId, MetadataLog>,
     /// The first batch seen with a base offset and epoch, and the base offset and epoch of the one before it.
-    written: BTreeMap<(i64, i32), (Batch, Option<(i64, i32)>)>,
+    written: BTreeMap<Written, (Batch, Option<Written>)>,
     /// By base offset.
     committed: BTreeMap<i64, Batch>,
     committed_end: i64,
