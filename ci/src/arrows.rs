@@ -33,7 +33,7 @@ const LAYERS: &[Layer] = &[
         name: WIRE,
         below: &[],
         in_tests: &[],
-        outside: Some(&["bytes", "crc32c", "thiserror"]),
+        outside: Some(&["bytes", "crc32c", "flate2", "lz4_flex", "snap", "thiserror", "zstd"]),
     },
     Layer {
         folder: "broker/core",
