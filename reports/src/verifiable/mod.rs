@@ -14,7 +14,7 @@ mod transcript;
 
 pub use line::{Line, LineError, Lines, OffsetCommit, Range, Tool, TopicPartition, read};
 pub use oracle::{Facts, Position, ReadTo, judge};
-pub use transcript::{Transcript, value};
+pub use transcript::Transcript;
 
 #[cfg(test)]
 mod tests;

@@ -13,11 +13,8 @@ use crate::history::{Completion, Partition, Read};
 pub struct Transcript {
     pub producers: BTreeMap<u32, Vec<Line>>,
     pub consumers: BTreeMap<u32, Vec<Line>>,
-}
-
-/// The value that stands for send `number` of `client`.
-pub fn value(client: u32, number: u64) -> String {
-    format!("{client}.{number}")
+    /// What stands for each content that was sent.
+    pub values: BTreeMap<u64, Arc<str>>,
 }
 
 impl Transcript {
@@ -28,14 +25,13 @@ impl Transcript {
         let mut topic = |partition: Partition| {
             topics.entry(partition).or_insert_with(|| history.topic_name(partition.topic).into()).clone()
         };
-        let mut values: BTreeMap<u64, Arc<str>> = BTreeMap::new();
         let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
         let mut printed: Vec<(u32, Line)> = Vec::with_capacity(history.sends.len());
         for send in &history.sends {
             let number = numbers.entry(send.client).or_default();
-            let value: Arc<str> = value(send.client, *number).into();
+            let value: Arc<str> = format!("{}.{number}", send.client).into();
             *number += 1;
-            values.insert(send.content, value.clone());
+            transcript.values.insert(send.content, value.clone());
             let topic = topic(send.partition);
             let tool = match send.completion {
                 Completion::Ok => Tool::ProducerSendSuccess {
@@ -96,7 +92,7 @@ impl Transcript {
                     vec![TopicPartition { topic: topic.clone(), partition: read.partition.index }];
                 lines.push(Line { timestamp, tool: Tool::PartitionsAssigned { partitions } });
             }
-            print_read(read, topic, timestamp, &values, lines);
+            print_read(read, topic, timestamp, &transcript.values, lines);
         }
         for lines in transcript.consumers.values_mut() {
             let timestamp = lines.last().map_or(0, |line| line.timestamp);

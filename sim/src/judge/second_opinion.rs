@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acked_core::TopicPartition;
-use acked_reports::history::{Completion, Partition};
-use acked_reports::verifiable::{Position, ReadTo, Transcript, judge, value};
+use acked_reports::history::Partition;
+use acked_reports::verifiable::{Position, ReadTo, Transcript, judge};
 use acked_reports::{History, Key, Outcome};
 
 use super::checks::Check;
@@ -34,12 +34,11 @@ pub fn oracles_agree(
         others.iter().chain(&last).map(|(_, lines)| lines.as_slice()),
         ReadTo::TheEnd,
     );
-    let acknowledged = keys(history);
     let position = |key: &Key| Position {
         topic: history.topic_name(key.partition.topic).to_owned(),
         partition: key.partition.index,
         offset: key.offset,
-        value: acknowledged.get(key).cloned().unwrap_or_default(),
+        value: transcript.values.get(&key.content).map(|value| value.to_string()).unwrap_or_default(),
     };
     let by_ledger: BTreeSet<Position> = lost
         .iter()
@@ -49,8 +48,11 @@ pub fn oracles_agree(
         })
         .collect();
     // Lines do not tell what was removed on purpose.
-    let excused: BTreeSet<Position> =
-        acknowledged.keys().filter(|key| removed.contains(key)).map(position).collect();
+    let excused: BTreeSet<Position> = history
+        .acknowledged()
+        .filter(|(_, key)| removed.contains(key))
+        .map(|(_, key)| position(&key))
+        .collect();
     let by_lines: BTreeSet<Position> =
         facts.lost.into_iter().filter(|position| !excused.contains(position)).collect();
     reporter.compared(Check::K4, facts.acked);
@@ -67,24 +69,9 @@ pub fn oracles_agree(
     }
 }
 
-/// Every acknowledged record by its value in the transcript.
-fn keys(history: &History) -> BTreeMap<Key, String> {
-    let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut keys = BTreeMap::new();
-    for send in &history.sends {
-        let number = numbers.entry(send.client).or_default();
-        if let (Completion::Ok, Some(offset)) = (send.completion, send.offset) {
-            let key = Key { partition: send.partition, offset, content: send.content };
-            keys.insert(key, value(send.client, *number));
-        }
-        *number += 1;
-    }
-    keys
-}
-
 #[cfg(test)]
 mod tests {
-    use acked_reports::history::{Operation, Read, ReadPurpose, Send, TopicNumber};
+    use acked_reports::history::{Completion, Operation, Read, ReadPurpose, Send, TopicNumber};
     use acked_wire::Uuid;
 
     use super::*;
