@@ -68,6 +68,7 @@ mod watermark_bound;
 mod watermark_monotonic;
 
 pub use checks::{Check, Checks, Comparisons, INVARIANTS, Invariant, View};
+pub use clients::micros;
 pub use content::content_hash;
 pub use finding::{Finding, Licence, LostRecord, RecordKey, Rule};
 pub use input::{

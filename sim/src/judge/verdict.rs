@@ -203,20 +203,14 @@ impl Judge {
         let client_partition = topic
             .and_then(|name| self.clients.history.known_topic(name))
             .map(|topic| Partition { topic, index: change.partition.index });
-        let mut court = Court {
-            mirror: &self.mirror,
-            ledger: &mut self.ledger,
-            starts: &self.starts,
-            reporter: &mut self.reporter,
-            elr: self.contracts.config().elr,
-        };
-        let case = &mut self.cases[number];
+        let (cases, clients, mut court) = self.session();
+        let case = &mut cases[number];
         if !change.removed.is_empty() {
             case.discarded(node, &change.removed, &mut court);
         }
-        let log = self.mirror.log_at(change.log);
+        let log = court.mirror.log_at(change.log);
         if change.appended_from < log.entries().len() {
-            let attempts = self.clients.attempts(client_partition);
+            let attempts = clients.attempts(client_partition);
             case.appended(node, log, change.appended_from, attempts, &mut court);
         }
     }
@@ -518,28 +512,28 @@ impl Judge {
     }
 
     fn for_each_case(&mut self, mut judge: impl FnMut(&mut PartitionCase, &mut Court<'_>)) {
-        let mut court = Court {
-            mirror: &self.mirror,
-            ledger: &mut self.ledger,
-            starts: &self.starts,
-            reporter: &mut self.reporter,
-            elr: self.contracts.config().elr,
-        };
-        for case in &mut self.cases {
+        let (cases, _, mut court) = self.session();
+        for case in cases {
             judge(case, &mut court);
         }
     }
 
     fn with_case(&mut self, id: TopicPartition, judge: impl FnOnce(&mut PartitionCase, &mut Court<'_>)) {
         let number = self.case_number(id);
-        let mut court = Court {
+        let (cases, _, mut court) = self.session();
+        judge(&mut cases[number], &mut court);
+    }
+
+    /// All cases, what clients did, and everything that a case is judged by.
+    fn session(&mut self) -> (&mut [PartitionCase], &Clients, Court<'_>) {
+        let court = Court {
             mirror: &self.mirror,
             ledger: &mut self.ledger,
             starts: &self.starts,
             reporter: &mut self.reporter,
             elr: self.contracts.config().elr,
         };
-        judge(&mut self.cases[number], &mut court);
+        (&mut self.cases, &self.clients, court)
     }
 
     fn case_number(&mut self, id: TopicPartition) -> usize {

@@ -152,6 +152,18 @@ fn needs_nodes(plan: &FaultPlan, arguments: &[&str]) -> Result<(), String> {
     takes_nodes(plan, arguments)
 }
 
+/// Names of partitions in `nodes`, and nothing else.
+fn needs_partitions(plan: &FaultPlan, arguments: &[&str]) -> Result<(), String> {
+    if plan.nodes.is_empty() || plan.sides.is_some() {
+        return Err(format!("{} needs nodes = […], the partitions, and no sides", plan.kind));
+    }
+    only_arguments(plan, arguments)?;
+    match plan.nodes.iter().find(|word| targets::topic_partition(word).is_none()) {
+        Some(word) => Err(format!("{} takes partitions such as orders-0, not '{word}'", plan.kind)),
+        None => Ok(()),
+    }
+}
+
 fn takes_nodes(plan: &FaultPlan, arguments: &[&str]) -> Result<(), String> {
     if plan.sides.is_some() {
         return Err(format!("{} takes nodes, not sides", plan.kind));

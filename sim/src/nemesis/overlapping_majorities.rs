@@ -41,13 +41,7 @@ async fn fire(occasion: Occasion) -> u64 {
             .collect();
         blocks.push(cluster.block(&plan, &unheard, std::slice::from_ref(hearer)));
     }
-    cluster.sleep(lasts).await;
-    let mut effects = 0;
-    for block in blocks {
-        cluster.unblock(&plan, block);
-        effects += cluster.effects(block);
-    }
-    effects
+    cluster.hold(&plan, blocks, lasts).await
 }
 
 #[cfg(test)]

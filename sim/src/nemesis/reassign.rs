@@ -1,9 +1,11 @@
 //! A planned move of leadership without any fault: the replicas get another order, and a preferred election follows.
 //! Nobody is fenced by it, so a leader that stands still meanwhile may miss a whole reign.
 
+use super::arguments;
 use super::targets::topic_partition;
-use super::{Class, FaultKind, Firing, Occasion, only_arguments};
-use crate::plan::FaultPlan;
+use super::{Class, FaultKind, Firing, Occasion, needs_partitions};
+
+const ORDERS: [&str; 2] = ["swap", "rotate"];
 
 pub const REASSIGN: FaultKind = FaultKind {
     name: "reassign",
@@ -11,28 +13,16 @@ pub const REASSIGN: FaultKind = FaultKind {
            leadership moves to the one that is now preferred",
     may_lose: "nothing at acks=all",
     class: Class::Disturbs,
-    check,
+    check: |plan| {
+        needs_partitions(plan, &["order"])?;
+        arguments::word(plan, "order", &ORDERS).map(drop)
+    },
     fire: |occasion| -> Firing { Box::pin(fire(occasion)) },
 };
 
-fn check(plan: &FaultPlan) -> Result<(), String> {
-    if plan.nodes.is_empty() || plan.sides.is_some() {
-        return Err(format!("{} needs nodes = […], the partitions, and no sides", plan.kind));
-    }
-    only_arguments(plan, &["order"])?;
-    match plan.arguments.get("order").map(String::as_str) {
-        None | Some("swap" | "rotate") => {}
-        Some(other) => return Err(format!("{} order is swap or rotate, not '{other}'", plan.kind)),
-    }
-    match plan.nodes.iter().find(|word| topic_partition(word).is_none()) {
-        Some(word) => Err(format!("{} takes partitions such as orders-0, not '{word}'", plan.kind)),
-        None => Ok(()),
-    }
-}
-
 async fn fire(occasion: Occasion) -> u64 {
     let Occasion { cluster, plan, .. } = occasion;
-    let swaps = plan.arguments.get("order").is_none_or(|order| order == "swap");
+    let swaps = arguments::word(&plan, "order", &ORDERS) == Ok("swap");
     let mut moved = 0;
     for word in &plan.nodes {
         let (topic, index) = topic_partition(word).expect("checked when the plan was made");

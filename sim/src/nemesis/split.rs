@@ -153,11 +153,5 @@ async fn cut(occasion: Occasion, from: Vec<Member>, to: Vec<Member>, direction: 
     if direction == Direction::Both {
         blocks.push(cluster.block(&plan, &to, &from));
     }
-    cluster.sleep(lasts).await;
-    let mut effects = 0;
-    for block in blocks {
-        cluster.unblock(&plan, block);
-        effects += cluster.effects(block);
-    }
-    effects
+    cluster.hold(&plan, blocks, lasts).await
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use acked_client::{Admin, ElectionKind, SettingsOf};
+use acked_client::{Admin, AdminError, ElectionKind, SettingsOf};
 use acked_core::{NodeId, Rules, TopicPartition};
 use acked_node::{Node, NodeConfig, NodeHandle};
 use acked_wire::error_code;
@@ -367,6 +367,17 @@ impl Cluster {
         block
     }
 
+    /// Lifts cuts after a time; how often they held up or lost something.
+    pub async fn hold(&self, plan: &FaultPlan, blocks: Vec<BlockId>, lasts: Duration) -> u64 {
+        self.sleep(lasts).await;
+        let mut effects = 0;
+        for block in blocks {
+            self.unblock(plan, block);
+            effects += self.effects(block);
+        }
+        effects
+    }
+
     /// How often a cut or filter held up, lost or broke something.
     pub fn effects(&self, block: BlockId) -> u64 {
         self.world.block_effects(block)
@@ -440,16 +451,27 @@ impl Cluster {
         }
     }
 
+    /// Asks something of the cluster, as an operation that must end; Kafka's code of what came of it.
+    async fn administer(
+        &self,
+        name: &'static str,
+        call: impl Future<Output = Result<i16, AdminError>>,
+    ) -> i16 {
+        let operation = self.recorder.call(self.client, name);
+        let code = call.await.unwrap_or_else(|error| error.code);
+        self.recorder.client(&crate::judge::ClientEvent::CallEnded { operation, code });
+        code
+    }
+
     /// Asks for an election; whether a leader was really moved.
     pub async fn elect(&self, plan: &FaultPlan, topic: &str, index: i32, kind: ElectionKind) -> bool {
         let before = self.recorder.lock().view.partition(topic, index).and_then(|state| state.leader);
-        let operation = self.recorder.call(self.client, "elect-leaders");
-        let result = self.admin.elect_leaders(kind, Some(&[(topic, index)])).await;
-        let code = match &result {
-            Ok(partitions) => partitions.first().map_or(error_code::NONE, |partition| partition.code),
-            Err(error) => error.code,
+        let partitions = [(topic, index)];
+        let elected = async {
+            let elected = self.admin.elect_leaders(kind, Some(&partitions)).await?;
+            Ok(elected.first().map_or(error_code::NONE, |partition| partition.code))
         };
-        self.recorder.client(&crate::judge::ClientEvent::CallEnded { operation, code });
+        let code = self.administer("elect-leaders", elected).await;
         let after = self.recorder.lock().view.partition(topic, index).and_then(|state| state.leader);
         let moved = code == error_code::NONE && before != after;
         let text = format!("{topic}-{index}: {}", error_code::name(code));
@@ -469,10 +491,11 @@ impl Cluster {
         let state = self.recorder.lock().view.partition(topic, index).cloned();
         let Some(mut replicas) = state.map(|state| state.replicas) else { return false };
         reorder(&mut replicas);
-        let operation = self.recorder.call(self.client, "alter-partition-reassignments");
-        let result = self.admin.reassign(topic, index, Some(&replicas)).await;
-        let code = result.as_ref().err().map_or(error_code::NONE, |error| error.code);
-        self.recorder.client(&crate::judge::ClientEvent::CallEnded { operation, code });
+        let reassigned = async {
+            self.admin.reassign(topic, index, Some(&replicas)).await?;
+            Ok(error_code::NONE)
+        };
+        let code = self.administer("alter-partition-reassignments", reassigned).await;
         let names: Vec<String> = replicas.iter().map(|node| node_name(*node)).collect();
         let text = format!("{topic}-{index} on {}: {}", names.join(" "), error_code::name(code));
         self.tell(plan, &replicas, true, false, &text);
@@ -481,10 +504,11 @@ impl Cluster {
 
     /// Changes a setting of a topic; whether the controller took it.
     pub async fn alter_topic(&self, plan: &FaultPlan, topic: &str, name: &str, value: &str) -> bool {
-        let operation = self.recorder.call(self.client, "incremental-alter-configs");
-        let result = self.admin.alter_settings(SettingsOf::Topic(topic), &[(name, Some(value))]).await;
-        let code = result.as_ref().err().map_or(error_code::NONE, |error| error.code);
-        self.recorder.client(&crate::judge::ClientEvent::CallEnded { operation, code });
+        let altered = async {
+            self.admin.alter_settings(SettingsOf::Topic(topic), &[(name, Some(value))]).await?;
+            Ok(error_code::NONE)
+        };
+        let code = self.administer("incremental-alter-configs", altered).await;
         let text = format!("{topic} {name}={value}: {}", error_code::name(code));
         self.tell(plan, &[], true, false, &text);
         code == error_code::NONE

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use acked_core::Time;
 use acked_reports::result::{FaultCount, LostRange};
 use acked_reports::{Contract, Finding, Outcome, SeedResult, Verdict};
 use acked_wire::Uuid;
 
 use super::phases::Phased;
 use super::recorder::Failure;
-use crate::judge::{Judgement, LostRecord};
+use crate::judge::{Judgement, LostRecord, micros};
 use crate::names::node_name;
 use crate::plan::{FaultPlan, Plan};
 
@@ -103,10 +102,6 @@ pub fn assemble(
         virtual_us: micros(phased.now),
         hash: format!("{:016x}", end.hash),
     }
-}
-
-fn micros(time: Time) -> u64 {
-    u64::try_from(time.as_micros()).expect("a run is shorter than 2^64 microseconds")
 }
 
 /// Why a seed proves nothing, if it does not.

@@ -8,7 +8,7 @@ use acked_core::{NodeId, Observation, Time};
 use acked_reports::story::Change;
 pub use acked_reports::story::Moment;
 
-use crate::judge::FaultEvent;
+use crate::judge::{FaultEvent, micros};
 use crate::names::{node_name, node_names};
 use crate::nemesis;
 
@@ -193,7 +193,7 @@ impl Timeline {
         if self.moments.len() >= MOMENTS_MAX {
             return;
         }
-        let t_us = u64::try_from(now.as_micros()).expect("a run is shorter than 2^64 microseconds");
+        let t_us = micros(now);
         self.moments.push(Moment { t_us, kind: kind.into(), who, partition, text, change });
         if self.moments.len() == MOMENTS_MAX - 1 {
             let text = format!("more than {MOMENTS_MAX} moments: the rest is left out");
