@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use acked_core::controller::{
     Lifecycle, LifecycleEffect, LifecycleInput, MetadataImage, MetadataView, ProducerIds, ProducerIdsEffect,
-    ProducerIdsInput, metadata_response,
+    ProducerIdsInput, is_forwarded, metadata_response,
 };
 use acked_core::log::checkpoint::{CleanShutdown, OffsetEntry};
 use acked_core::quorum::{CommittedBatch, QuorumInput};
@@ -236,12 +236,7 @@ impl<E: Env, O: Observer> BrokerNode<E, O> {
             RequestBody::InitProducerId(body) => {
                 self.producer_ids(ProducerIdsInput::InitProducerId { request, body });
             }
-            RequestBody::CreateTopics(_)
-            | RequestBody::ElectLeaders(_)
-            | RequestBody::DeleteTopics(_)
-            | RequestBody::IncrementalAlterConfigs(_)
-            | RequestBody::AlterPartitionReassignments(_)
-            | RequestBody::ListPartitionReassignments(_) => {
+            body if is_forwarded(body.key()) => {
                 self.forwards.begin(&mut self.shell, self.quorum.quorum.leader(), request, &body, whole);
             }
             _ => self.shell.requests.close(request),

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use acked_core::controller::{
     Controller, ControllerBody, ControllerConfig, ControllerEffect, ControllerInput, MetadataImage,
+    is_forwarded,
 };
 use acked_core::quorum::{CommittedBatch, QuorumInput};
 use acked_core::{Observation, Observer, Output, RequestId, Time};
@@ -227,7 +228,7 @@ impl<E: Env, O: Observer> ControllerNode<E, O> {
                 })
                 .map_err(|_| error_code::INVALID_REQUEST)
                 .and_then(|(embedded, body)| match ControllerBody::try_from(body) {
-                    Ok(body) if body.is_forwarded() => Ok((embedded, body)),
+                    Ok(body) if is_forwarded(embedded.api_key) => Ok((embedded, body)),
                     _ => Err(error_code::INVALID_REQUEST),
                 })
         };

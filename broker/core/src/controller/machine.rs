@@ -12,7 +12,7 @@
 
 use acked_wire::{
     AllocateProducerIdsRequest, AllocateProducerIdsResponse, AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse, AlterPartitionRequest, AlterPartitionResponse,
+    AlterPartitionReassignmentsResponse, AlterPartitionRequest, AlterPartitionResponse, ApiKey,
     BrokerHeartbeatRequest, BrokerHeartbeatResponse, BrokerRegistrationRequest, BrokerRegistrationResponse,
     CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest, DeleteTopicsResponse,
     ElectLeadersRequest, ElectLeadersResponse, IncrementalAlterConfigsRequest,
@@ -117,22 +117,6 @@ impl TryFrom<RequestBody> for ControllerBody {
 }
 
 impl ControllerBody {
-    /// A client may ask this of any broker, which carries it here in an Envelope.
-    pub fn is_forwarded(&self) -> bool {
-        match self {
-            ControllerBody::CreateTopics(_)
-            | ControllerBody::ElectLeaders(_)
-            | ControllerBody::DeleteTopics(_)
-            | ControllerBody::IncrementalAlterConfigs(_)
-            | ControllerBody::AlterPartitionReassignments(_)
-            | ControllerBody::ListPartitionReassignments(_) => true,
-            ControllerBody::BrokerRegistration(_)
-            | ControllerBody::BrokerHeartbeat(_)
-            | ControllerBody::AlterPartition(_)
-            | ControllerBody::AllocateProducerIds(_) => false,
-        }
-    }
-
     /// The answer that refuses the whole request with one code: NOT_CONTROLLER of a node that does not lead the
     /// quorum, or that stopped leading before its decision was committed.
     pub fn refusal(&self, error_code: i16) -> ResponseBody {
@@ -221,6 +205,19 @@ impl ControllerBody {
             }
         }
     }
+}
+
+/// A client may ask this of any broker, which carries it to the active controller in an Envelope.
+pub fn is_forwarded(key: ApiKey) -> bool {
+    matches!(
+        key,
+        ApiKey::CreateTopics
+            | ApiKey::ElectLeaders
+            | ApiKey::DeleteTopics
+            | ApiKey::IncrementalAlterConfigs
+            | ApiKey::AlterPartitionReassignments
+            | ApiKey::ListPartitionReassignments
+    )
 }
 
 /// What wakes the active controller.

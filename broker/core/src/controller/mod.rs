@@ -49,7 +49,9 @@ mod tests;
 pub use features::{FEATURES, METADATA_VERSION, supported_features};
 pub use image::{Broker, Changes, Endpoint, ImageError, MetadataImage, Partition, Topic};
 pub use lifecycle::{Lifecycle, LifecycleConfig, LifecycleEffect, LifecycleInput};
-pub use machine::{Controller, ControllerBody, ControllerConfig, ControllerEffect, ControllerInput};
+pub use machine::{
+    Controller, ControllerBody, ControllerConfig, ControllerEffect, ControllerInput, is_forwarded,
+};
 pub use metadata_response::{MetadataView, metadata_response};
 pub use producer_ids::{ProducerIds, ProducerIdsConfig, ProducerIdsEffect, ProducerIdsInput};
 pub use reassignment::Reassignment;

@@ -121,13 +121,12 @@ fn begin(
     may_change_count: bool,
 ) -> Result<(), Refusal> {
     let invalid = |message: String| (error_code::INVALID_REPLICA_ASSIGNMENT, message);
-    let distinct: BTreeSet<NodeId> = target.iter().copied().collect();
     if target.is_empty() {
         return Err(invalid("The manual partition assignment includes an empty replica list.".into()));
     }
-    if distinct.len() < target.len() {
-        let message =
-            format!("The manual partition assignment includes the broker {} more than once.", twice(target));
+    let mut distinct = BTreeSet::new();
+    if let Some(twice) = target.iter().find(|node| !distinct.insert(**node)) {
+        let message = format!("The manual partition assignment includes the broker {twice} more than once.");
         return Err(invalid(message));
     }
     if let Some(unknown) = target.iter().find(|node| draft.image().broker(**node).is_none()) {
@@ -152,11 +151,6 @@ fn begin(
     let intent = Intent::reassign(&before, replicas, Reassignment { adding, removing });
     draft.change(partition, &intent);
     Ok(())
-}
-
-fn twice(target: &[NodeId]) -> NodeId {
-    let mut seen = BTreeSet::new();
-    *target.iter().find(|node| !seen.insert(**node)).expect("the caller found one")
 }
 
 fn cancel(draft: &mut Draft<'_>, partition: TopicPartition) -> Result<(), Refusal> {
