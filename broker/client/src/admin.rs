@@ -131,12 +131,9 @@ impl Admin {
             return Err(AdminError::of(error_code::UNKNOWN_SERVER_ERROR));
         };
         match answer.topics.into_iter().find(|topic| *topic.name == *name) {
-            Some(topic) if topic.error_code == error_code::NONE => {
-                Ok(CreatedTopic { name, topic: topic.topic_id })
-            }
             Some(topic) => {
-                let message = topic.error_message.map(|message| message.to_string());
-                Err(AdminError { code: topic.error_code, message })
+                done(topic.error_code, topic.error_message)?;
+                Ok(CreatedTopic { name, topic: topic.topic_id })
             }
             None => Err(AdminError::of(error_code::UNKNOWN_SERVER_ERROR)),
         }
