@@ -463,14 +463,15 @@ fn signature(
     rule: &str,
 ) -> String {
     let parts = [scenario, configuration, invariant, outcome.word(), contract.word(), rule];
-    format!("{:08x}", fnv(parts.join("\n").as_bytes()) >> 32)
+    short_hash(&parts.join("\n"))
 }
 
-/// FNV-1a of 64 bits: names things, protects nothing.
-pub fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+/// Eight hexadecimal digits of FNV-1a: names things, protects nothing.
+pub fn short_hash(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{:08x}", hash >> 32)
 }
 
 #[cfg(test)]

@@ -148,14 +148,6 @@ fn changes(part: &str) -> Result<Changes, TokenError> {
     serde_json::from_slice(&bytes).map_err(|error| TokenError::Changes(error.to_string()))
 }
 
-/// The hash of a scenario's text in tokens: eight hexadecimal digits of FNV-1a.
-pub fn scenario_hash(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("{:08x}", hash >> 32)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

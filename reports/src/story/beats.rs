@@ -151,8 +151,8 @@ fn of_elections(moments: &[Moment], partition: &str, told: bool, beats: &mut Vec
                     "{} is elected for {partition}, epoch {leader_epoch}{how}; in sync are {{{members}}}.",
                     leader
                 );
-                let unclean = how.is_empty();
-                beats.push(Beat { t_us: moment.t_us, text, rank: if told && unclean { 3 } else { 1 } });
+                let clean = how.is_empty();
+                beats.push(Beat { t_us: moment.t_us, text, rank: if told && clean { 3 } else { 1 } });
             }
         }
     }

@@ -3,12 +3,13 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use acked_reports::document::short_hash;
 use acked_sim::plan::{Expectation, Plan};
 
 use crate::exit::Failure;
 use crate::mutations;
 use crate::scenario::{self, Overrides, Scenario, SettingNote};
-use crate::token::{BUILD, Changes, Token, is_name, scenario_hash};
+use crate::token::{BUILD, Changes, Token, is_name};
 
 /// Bytes of the longest scenario file that is read.
 const TEXT_MAX: u64 = 1 << 20;
@@ -37,7 +38,7 @@ impl Source {
             }
         }
         let (path, text) = (path.to_string(), text.to_string());
-        Ok(Source { hash: scenario_hash(&text), path, text, own_file, scenario })
+        Ok(Source { hash: short_hash(&text), path, text, own_file, scenario })
     }
 
     /// The scenario of that name among those that ship.
