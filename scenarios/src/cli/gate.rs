@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use acked_reports::render::{self, CellReport};
 use acked_reports::{CampaignSummary, SeedResult, Verdict};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 
 use super::mutants::{self, Hunt};
-use super::options::{MutateOption, WorkOptions};
+use super::options::{Format, MutateOption, WorkOptions};
 use super::run::report;
 use crate::campaign::{
     Cell, CellTally, Ending, Flow, Job, Pool, Seeds, Selection, Stop, everything, exit, seeds, select,
@@ -44,13 +44,6 @@ enum Planted {
     Finding(&'static str),
     /// The seed is out of budget.
     Budget,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    #[default]
-    Human,
-    Json,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -6,22 +6,15 @@ use std::io;
 use acked_reports::render::words::seconds;
 use acked_reports::{Contract, Finding, SeedResult};
 use acked_sim::judge::{INVARIANTS, View};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 
-use super::options::{MutateOption, WorkOptions};
+use super::options::{Format, MutateOption, WorkOptions};
 use crate::campaign::{Cell, Flow, Pool, Seeds, Selection, Stop, seeds, select};
 use crate::exit::{Exit, Failure};
 use crate::mutations::{self, MUTATIONS, Mutation, Provocation};
 use crate::output::{self, Progress, Sink, Written};
 use crate::token::Changes;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    #[default]
-    Human,
-    Json,
-}
 
 #[derive(Clone, Debug, Args)]
 pub struct MutantsArgs {

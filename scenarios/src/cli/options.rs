@@ -3,11 +3,19 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::mutations;
 use crate::output::{Colour, ProgressKind};
 use crate::token::Changes;
+
+/// How a command that gives one document writes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    #[default]
+    Human,
+    Json,
+}
 
 /// What is changed in the scenarios.
 #[derive(Clone, Debug, Default, Args)]

@@ -14,18 +14,12 @@ mod table;
 mod workers;
 mod world;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 
+use crate::cli::options::Format;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Sink};
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    #[default]
-    Human,
-    Json,
-}
 
 #[derive(Clone, Debug, Args)]
 pub struct BenchArgs {
